@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from libra_planner.api.designs import pareto as pareto
     from libra_planner.api.plans import Plan as Plan
     from libra_planner.api.plans import load_plan as load_plan
+    from libra_planner.api.runs import collective as collective
+    from libra_planner.api.runs import flows as flows
+    from libra_planner.api.runs import report as report
+    from libra_planner.api.runs import sweep as sweep
+    from libra_planner.api.runs import sweep_results as sweep_results
     from libra_planner.api.trainings import search as search
     from libra_planner.api.trainings import train as train
     from libra_planner.errors import (
@@ -48,10 +53,6 @@ if TYPE_CHECKING:
     from libra_planner.problem import Problem as Problem
     from libra_planner.reading.bundled import example as example
     from libra_planner.routing.policy import Policy as Policy
-    from libra_planner.studies.collectives import collective as collective
-    from libra_planner.studies.flow_lists import flows as flows
-    from libra_planner.studies.reports import report as report
-    from libra_planner.studies.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ _HOMES = {
     "api.checks": "link_check routed_optimum",
     "api.designs": "batch_optimize evaluate optimize pareto",
     "api.plans": "Plan load_plan",
+    "api.runs": "collective flows report sweep sweep_results",
     "api.trainings": "search train",
     "errors": "IllPosed Infeasible PlannerError SolverFailed SpecError",
     "evaluation": "Evaluation",
@@ -66,10 +68,6 @@ _HOMES = {
     "problem": "Problem",
     "reading.bundled": "example",
     "routing.policy": "Policy",
-    "studies.collectives": "collective",
-    "studies.flow_lists": "flows",
-    "studies.reports": "report",
-    "studies.sweeps": "sweep",
 }
 """Modules and the public names loaded from them when first used (``--help`` loads none)."""
 

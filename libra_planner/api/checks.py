@@ -127,7 +127,7 @@ class Check(Shown):
         times = self.effective_step_time_s[: self.report.n_routings]
         axes.plot([2] * len(times), times, "k_", label="one routing each")
         axes.set(ylabel="step time, s", title=f"On its links: {self.slowdown:.3f}x the ideal time")
-        axes.legend()
+        axes.legend(loc="lower left")
         return axes
 
 

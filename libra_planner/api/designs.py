@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner import evaluation as evaluating
@@ -16,7 +19,8 @@ from libra_planner.api.given import (
     source_of,
     vector_Bps,
 )
-from libra_planner.api.shown import Progress, Shown, new_axes
+from libra_planner.api.shown import Progress, Shown, draw_frontier, frontier_words, new_axes
+from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import Evaluation
 from libra_planner.optimizer import optimize as optimizing
 from libra_planner.optimizer.design import Design, FrontierPoint, Solution
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from libra_planner.api.checks import Check
+    from libra_planner.api.trainings import StrategyFrontier
     from libra_planner.routing.policy import Policy
 
 
@@ -125,17 +130,47 @@ class _OneDesign(Shown):
         }
         return pd.DataFrame({name: x for name, x in columns.items() if x is not None})
 
+    @property
+    def _equal_is_possible(self) -> bool:
+        """Whether equal bandwidth is anything one could have: a part has what it has."""
+        plan = self.plan
+        return self.figures.equal.feasible or (plan.scale_up is None and plan.prices.bills is None)
+
     def plot(self, axes: Any = None) -> Any:
-        """Bandwidth of every dimension beside equal bandwidth; the matplotlib axes."""
+        """Bandwidth of every dimension, beside equal bandwidth; the matplotlib axes."""
         frame, axes = self.to_frame(), new_axes(axes, figsize=(6, 3.2))
         names = [f"{a}\n{b}" for a, b in zip(frame["dimension"], frame["tier"], strict=True)]
         places = range(len(names))
         axes.bar([x - 0.2 for x in places], frame["bandwidth_GBps"], 0.4, label="this design")
-        axes.bar([x + 0.2 for x in places], frame["equal_GBps"], 0.4, label="equal", color="0.8")
+        if self._equal_is_possible:
+            equal = frame["equal_GBps"]
+            axes.bar([x + 0.2 for x in places], equal, 0.4, label="equal", color="0.8")
         axes.set_xticks(list(places), names)
         axes.set(ylabel="GB/s per NPU", title=f"Step time {format_time(self.figures.step_time_s)}")
         axes.legend()
         return axes
+
+    def save(self, path: str | Path) -> Path:
+        """Write the design as JSON, for ``lp.report`` and for ``PLAN@RESULT.json`` of commands.
+
+        Parameters
+        ----------
+        path : ending in .json; what is there is replaced.
+
+        Raises
+        ------
+        SpecError
+            For a plan that is no file, or another ending.
+        """
+        source, to = source_of(self.plan), Path(path)
+        if not isinstance(source, str | Path):
+            got, expected = "got a plan from a dict", "expected one from a file"
+            raise SpecError(Fault(got, expected, "write the dict to a YAML file first", "save"))
+        if to.suffix != ".json":
+            raise SpecError(Fault(f"got {str(path)!r}", "expected a name ending in .json"))
+        origin = {"plan": str(Path(source).resolve()), "set": list(overrides_of(self.plan))}
+        to.write_text(json.dumps(origin | self.to_dict(), indent=2), encoding="utf-8")
+        return to
 
     def check(self, policy: str | Policy = "ecmp", **asked: Any) -> Check:
         """This design on whole links; parameters as :meth:`libra_planner.api.plans.Plan.check`."""
@@ -257,17 +292,20 @@ class Optimum(_OneDesign, Design):
         return "proven optimal" if self.unique else "proven optimal, others tie"
 
     @cached_property
-    def shadow_prices(self) -> tuple[ShadowPrice, ...] | None:
+    def shadow_prices(self) -> ShadowPrices | None:
         """What one more GB/s, dollar or unit of a rule is worth; ``None`` where nothing is known.
 
         Examples
         --------
         >>> import libra_planner as lp
         >>> best = lp.load_plan("01_gpt3_4d").optimize()
-        >>> [one.unit for one in best.shadow_prices if one.name.startswith("total")]
+        >>> best.shadow_prices
+        <ShadowPrices: of 1 rule, 4 dimensions, cost>
+        >>> [one.unit for one in best.shadow_prices if one.subject == "rule"]
         ['GB/s']
         """
-        return shadow_prices(self.solved_plan, self.solution)
+        found = shadow_prices(self.solved_plan, self.solution)
+        return None if found is None else ShadowPrices(found)
 
     @cached_property
     def price_sensitivity(self) -> tuple[ShadowPrice, ...] | None:
@@ -300,6 +338,26 @@ class Optimum(_OneDesign, Design):
         return found | purchase_payload(problem, self._bought)
 
 
+class ShadowPrices(Shown, tuple[ShadowPrice, ...]):
+    """What one more of everything is worth: a tuple of shadow prices."""
+
+    table = "shadow_prices"
+
+    def headline(self) -> str:
+        """It in one line."""
+        n = Counter(subject for subject, _ in {(one.subject, one.name) for one in self})
+        words = [f"{n[x]} {x}{'s' * (n[x] > 1)}" for x in ("rule", "dimension") if n[x]]
+        return f"of {', '.join([*words, *(['cost'] if n['cost'] else [])])}"
+
+    def blocks(self) -> Iterator[Block]:
+        """Those that are worth anything."""
+        yield view.worth_table(self) or "Nothing more is worth anything."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of each."""
+        return {"shadow_prices": [asdict(one) for one in self]}
+
+
 class Frontier(Shown, tuple[FrontierPoint, ...]):
     """Designs that none is both cheaper and faster than, cheapest first.
 
@@ -318,12 +376,7 @@ class Frontier(Shown, tuple[FrontierPoint, ...]):
 
     def headline(self) -> str:
         """It in one line."""
-        first, last = self[0], self[-1]
-        return (
-            f"{len(self)} design{'s' * (len(self) > 1)}, from {format_usd(first.cost_usd)} and "
-            f"{format_time(first.step_time_s)} to {format_usd(last.cost_usd)} and "
-            f"{format_time(last.step_time_s)}"
-        )
+        return frontier_words(self)
 
     def blocks(self) -> Iterator[Block]:
         """What ``pareto`` prints."""
@@ -335,12 +388,7 @@ class Frontier(Shown, tuple[FrontierPoint, ...]):
 
     def plot(self, axes: Any = None) -> Any:
         """Step time over cost; the matplotlib axes."""
-        axes = new_axes(axes, figsize=(6, 3.6))
-        costs = [point.cost_usd / 1e6 for point in self]
-        axes.plot(costs, [point.step_time_s for point in self], "-o", markersize=4)
-        title = f"{self.plan.workload_name} on {self.plan.topology}"
-        axes.set(xlabel="cost, M$", ylabel="step time, s", title=title)
-        return axes
+        return draw_frontier(self, self.plan, axes)
 
 
 @pythonic
@@ -401,8 +449,13 @@ def evaluate(
 
 
 @pythonic
-def pareto(plan: Problem, n_points: int = 25, progress: Progress | None = None) -> Frontier:
+def pareto(
+    plan: Problem, n_points: int = 25, progress: Progress | None = None
+) -> Frontier | StrategyFrontier:
     """Points of the frontier; :func:`libra_planner.optimizer.optimize.pareto`.
+
+    Of a plan that says ``parallelism: auto`` the frontier is over all strategies, as
+    :meth:`libra_planner.api.plans.Plan.search_pareto` has it.
 
     Parameters
     ----------
@@ -418,6 +471,10 @@ def pareto(plan: Problem, n_points: int = 25, progress: Progress | None = None) 
     (0.722, (3, 8))
     """
     plan_given(plan, "pareto")
+    if searched_of(plan).found is not None:
+        from libra_planner.api.trainings import search_pareto
+
+        return search_pareto(plan, n_points)
     return Frontier.among(plan, optimizing.pareto(plan, n_points, progress))
 
 

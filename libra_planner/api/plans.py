@@ -21,7 +21,7 @@ from libra_planner.views.plan import note_lines, plan_head, plan_notes
 if TYPE_CHECKING:
     from libra_planner.api.checks import Check, Routed
     from libra_planner.api.designs import Evaluated, Frontier, Optimum
-    from libra_planner.api.trainings import Found
+    from libra_planner.api.trainings import Found, StrategyFrontier
     from libra_planner.routing.policy import Policy
     from libra_planner.search.best import SearchResult
 
@@ -128,8 +128,13 @@ class Plan(Shown, Problem):
 
         return evaluate(self, bandwidth_bytes_per_s, bandwidth_GBps=bandwidth_GBps)
 
-    def pareto(self, n_points: int = 25, progress: Progress | None = None) -> Frontier:
+    def pareto(
+        self, n_points: int = 25, progress: Progress | None = None
+    ) -> Frontier | StrategyFrontier:
         """The frontier of cost and step time, cheapest first.
+
+        Of a plan that says ``parallelism: auto`` it is over all strategies, as
+        :meth:`search_pareto` has it.
 
         Examples
         --------
@@ -186,6 +191,20 @@ class Plan(Shown, Problem):
 
         return search(self, global_batch=global_batch, n_best=n_best)
 
+    def search_pareto(
+        self, n_points: int = 25, global_batch: int | Sequence[int] = ()
+    ) -> StrategyFrontier:
+        """The fastest strategy and network at each cost, as ``search --pareto`` finds them.
+
+        Parameters
+        ----------
+        n_points : 2 or more, evenly spaced in log cost.
+        global_batch : as :meth:`search` has it.
+        """
+        from libra_planner.api.trainings import search_pareto
+
+        return search_pareto(self, n_points, global_batch)
+
 
 def _dimension_table(plan: Plan) -> Table:
     rows = [
@@ -203,6 +222,9 @@ def load_plan(
     plan: Source, settings: str | Sequence[str] = (), *, parts: str = BUNDLED_PARTS
 ) -> Plan:
     """A plan from a file, a bundled name or a dict.
+
+    One that says ``parallelism: auto`` is searched here: its strategy is the best one with the best
+    network, and stays that whatever bandwidth is evaluated later.
 
     Parameters
     ----------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.problem import Problem
+from libra_planner.units import format_time, format_usd
 from libra_planner.views.cells import Block
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ class Shown:
 
     def to_frame(self, key: str | None = None) -> pd.DataFrame:
         """A part of :meth:`to_dict` as a pandas frame; units stand in the columns' names.
+
+        Tables inside of a row, such as the cables of a dimension, stay in :meth:`to_dict`.
 
         Parameters
         ----------
@@ -97,12 +102,12 @@ def _is_table(value: Any) -> bool:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with a column for every dimension of a vector."""
+    """A row with a column for every dimension of a vector; tables in it are left out."""
     found: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, list) and value and all(isinstance(x, int | float) for x in value):
+        if isinstance(value, list) and any(isinstance(x, int | float) for x in value):
             found |= {f"{name}_dim{i}": x for i, x in enumerate(value, 1)}
-        else:
+        elif not _is_table(value):
             found[name] = value
     return found
 
@@ -114,6 +119,31 @@ def new_axes(axes: Any = None, **size: Any) -> Any:
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained", **size)[1]
+
+
+def title(text: str) -> str:
+    """Words above a picture, in lines that fit one."""
+    return textwrap.fill(text, 56)
+
+
+def frontier_words(points: Sequence[Any]) -> str:
+    """A frontier in one line: how many designs, and its ends."""
+    first, last = points[0], points[-1]
+    return (
+        f"{len(points)} design{'s' * (len(points) > 1)}, from {format_usd(first.cost_usd)} and "
+        f"{format_time(first.step_time_s)} to {format_usd(last.cost_usd)} and "
+        f"{format_time(last.step_time_s)}"
+    )
+
+
+def draw_frontier(points: Sequence[Any], plan: Problem, axes: Any) -> Any:
+    """Step time over cost; the matplotlib axes."""
+    axes = new_axes(axes, figsize=(6, 3.6))
+    costs = [point.cost_usd / 1e6 for point in points]
+    axes.plot(costs, [point.step_time_s for point in points], "-o", markersize=4)
+    words = title(f"{plan.workload_name} on {plan.topology}")
+    axes.set(xlabel="cost, M$", ylabel="step time, s", title=words)
+    return axes
 
 
 Progress = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import overrides_of, plan_given, pythonic, source_of
-from libra_planner.api.shown import Shown, new_axes
+from libra_planner.api.shown import Shown, draw_frontier, frontier_words, new_axes, title
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.inputs.plans import open_plan
 from libra_planner.inputs.training.bands import step_band_s
@@ -16,10 +16,12 @@ from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch
 from libra_planner.inputs.training.rows import OPTIONS, asked_run
 from libra_planner.plan.systems import load_system
 from libra_planner.problem import Problem
+from libra_planner.search import frontier as frontiers
 from libra_planner.search.best import SearchResult
 from libra_planner.studies.search import searched_run
 from libra_planner.units import BYTES_PER_GB, format_time
 from libra_planner.views.cells import Block
+from libra_planner.views.times.frontier import frontier_blocks, frontier_payload
 from libra_planner.views.times.search import (
     plan_blocks,
     plan_payload,
@@ -107,7 +109,7 @@ class TrainingStep(Shown):
         axes = new_axes(axes, figsize=(6, 3.2))
         parts = {PARTS[name]: s for name, s in self.run.split_s.items() if s > 0}
         axes.barh(list(parts)[::-1], list(parts.values())[::-1])
-        axes.set(xlabel="s", title=self.headline())
+        axes.set(xlabel="s", title=title(self.headline()))
         return axes
 
 
@@ -181,8 +183,60 @@ class Found(Shown):
         ]
         axes.bar(range(len(names)), [one["step_time_s"] for one in self.best])
         axes.set_xticks(range(len(names)), names)
-        axes.set(ylabel="step time, s", title=self.headline())
+        axes.set(ylabel="step time, s", title=title(self.headline()))
         return axes
+
+
+@dataclass(frozen=True, repr=False)
+class StrategyFrontier(Shown):
+    """The fastest strategy and network at each cost, cheapest first.
+
+    Parameters
+    ----------
+    plan : that was searched.
+    found : the points, each a strategy with its best network, and how much of it is proven.
+    """
+
+    plan: Problem
+    found: frontiers.StrategyFrontier
+
+    table = "points"
+
+    def __len__(self) -> int:
+        return len(self.found.points)
+
+    def headline(self) -> str:
+        """It in one line."""
+        optima = [one.optimum for one in self.found.points]
+        if not optima:
+            return "no strategy fits"
+        return frontier_words(optima)
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``search --pareto`` prints."""
+        yield from frontier_blocks(self.plan, self.found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``search --pareto --json`` prints."""
+        return frontier_payload(self.plan, self.found)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Step time over cost; the matplotlib axes."""
+        return draw_frontier([one.optimum for one in self.found.points], self.plan, axes)
+
+
+@pythonic
+def search_pareto(
+    plan: Problem, n_points: int = 25, global_batch: int | Sequence[int] = ()
+) -> StrategyFrontier:
+    """The frontier over strategies; :meth:`libra_planner.api.plans.Plan.search_pareto`."""
+    plan_given(plan, "search_pareto")
+    opened = open_plan(source_of(plan), (*_own_overrides(plan), "objective=performance"))
+    batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
+    base = opened.base
+    _refuse_changed(plan, replace(base, objective=plan.objective))
+    found = frontiers.strategy_frontier(opened.search(batches), base, n_points)
+    return StrategyFrontier(base, found)
 
 
 @pythonic

@@ -8,8 +8,7 @@ import sys
 from libra_planner.cli.streams import judge_search, print_json, say, search_progress, tell_kept
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.studies import reports
-from libra_planner.views.report.compose import report_payload
-from libra_planner.views.report.decision import decision_section
+from libra_planner.views.report.compose import decision_lines, report_payload
 
 _NAMES = ("formats", "settings", "baseline", "tokens", "check", "seeds", "parts", "allow_missing")
 
@@ -24,11 +23,7 @@ def report(options: argparse.Namespace) -> None:
         print_json(report_payload(written.comparison, written.files))
         _judge(written.comparison)
         return
-    section = decision_section(written.comparison)
-    say(section.lead)
-    say(f"Warning: {warning}" for warning in section.warnings)
-    say(f"{card.title}: {card.answer} ({card.figure}). {card.reason}" for card in section.cards)
-    say((*section.paragraphs, *map(str, written.files)))
+    say(decision_lines(written.comparison, written.files))
     _judge(written.comparison)
 
 

@@ -476,18 +476,22 @@ def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(8, 5), layout="constrained")
-        axes = figure.add_subplot()
-        if x and y:
-            _heat_map(results, figure, axes, x, y)
-        elif x:
-            _split(results, axes, x)
-        else:
-            _frontier(results, axes)
+        draw(results, figure.add_subplot(), x, y)
         for file in files:
             with output(Path(file)) as image:
                 kind = Path(file).suffix
                 # The same results give the same bytes: no date inside (C12).
                 figure.savefig(image, format=kind[1:], metadata=_DATELESS[kind])
+
+
+def draw(results: Results, axes: Any, x: str | None, y: str | None) -> None:
+    """Draw what :func:`plot` writes on matplotlib axes."""
+    if x and y:
+        _heat_map(results, axes, x, y)
+    elif x:
+        _split(results, axes, x)
+    else:
+        _frontier(results, axes)
 
 
 def _frontier(results: Results, axes: Any) -> None:
@@ -528,7 +532,7 @@ def _split(results: Results, axes: Any, x: str) -> None:
     axes.legend(loc="upper left")
 
 
-def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
+def _heat_map(results: Results, axes: Any, x: str, y: str) -> None:
     time = results.time_column
     rows = _fastest(results, [x, y], [time])
     across, up = (list(dict.fromkeys(sorted(row[name] for row in rows))) for name in (x, y))
@@ -539,7 +543,7 @@ def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
     axes.set_xticks(*_ticks(across), rotation=90)
     axes.set_yticks(*_ticks(up))
     axes.set(xlabel=visible(x), ylabel=visible(y))
-    figure.colorbar(image, label=f"least {_label(time)}")
+    axes.figure.colorbar(image, label=f"least {_label(time)}")
 
 
 def _ticks(values: Sequence[Any]) -> tuple[list[int], list[str]]:

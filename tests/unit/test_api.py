@@ -132,12 +132,19 @@ def test_an_optimum_says_what_the_command_prints(run) -> None:
 
 
 @pytest.fixture(scope="module")
-def results() -> list[object]:
+def results(tmp_path_factory) -> list[object]:
     plan = lp.load_plan(PLAN)
     step = lp.train("llama3-8b", npu="h100-sxm", gpus=16, tp=2, dp=8, global_batch=64)
     found = lp.search(model="llama3-8b", npu="h100-sxm", gpus=16, global_batch=64, n_best=2)
     checked = plan.check(bandwidth_GBps=[300, 100, 75, 25])
-    return [plan, plan.optimize(), checked, plan.pareto(3), step, found]
+    folder = tmp_path_factory.mktemp("results")
+    swept = lp.sweep("10_budgets", folder / "run")
+    saved = plan.optimize().save(folder / "a.json")
+    written = lp.report([saved, plan], folder / "report", formats="md")
+    routed = lp.flows("flowtracer_fabric", "flowtracer_flows", "greedy")
+    sent = lp.collective("RI(4)_SW(8)", "all-reduce", 2**26, [100e9, 50e9])
+    whole = [plan, plan.optimize(), checked, plan.pareto(3), plan.optimize().shadow_prices]
+    return [*whole, step, found, swept, written, routed, sent]
 
 
 def test_results_are_short_in_words_and_whole_in_tables(results) -> None:
@@ -149,10 +156,32 @@ def test_results_are_short_in_words_and_whole_in_tables(results) -> None:
         assert one._repr_html_().startswith("<div>")
         assert "[bold]" not in one._repr_html_()
         assert len(one.to_frame())
+        assert str(one)
         assert repr(pickle.loads(pickle.dumps(one))) == repr(one)
         if hasattr(one, "plot"):
             assert one.plot().get_ylabel() or one.plot().get_xlabel()
     plt.close("all")
+
+
+def test_pandas_reads_the_directory_of_a_sweep(tmp_path) -> None:
+    import pandas as pd
+
+    swept = lp.sweep("10_budgets", tmp_path / "run1")
+    read = pd.read_parquet(tmp_path / "run1")
+    ours = lp.sweep_results(tmp_path / "run1").to_frame()
+    numbers = read.select_dtypes("number").columns
+    assert len(numbers) > 8
+    pd.testing.assert_frame_equal(read[numbers], ours[numbers], check_dtype=False)
+    assert len(swept.to_frame("pareto")) < len(ours)
+
+
+def test_a_report_refuses_a_plan_that_its_page_could_not_name() -> None:
+    with pytest.raises(lp.SpecError, match=r"call .optimize\(\).save"):
+        lp.report([lp.load_plan(PLAN, "constraints.0=total == 100 GB/s")], "nowhere")
+    with pytest.raises(TypeError, match="expected a list"):
+        lp.report(PLAN, "nowhere")
+    with pytest.raises(TypeError, match="sweep: got a plan, expected the sweep's file"):
+        lp.sweep(lp.load_plan(PLAN), "nowhere")
 
 
 def test_a_search_refuses_a_plan_that_is_not_its_file() -> None:

@@ -145,6 +145,16 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
     return found
 
 
+def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[str]:
+    """What ``report`` prints: what to buy, why, and the files that say more."""
+    section = decision_section(comparison)
+    yield from section.lead
+    yield from (f"Warning: {warning}" for warning in section.warnings)
+    for card in section.cards:
+        yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
+    yield from (*section.paragraphs, *map(str, files))
+
+
 def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, Any]:
     """What ``report --json`` prints.
 
