@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 
-from libra_planner.cli.streams import answer, print_json, say, tell_kept
+from libra_planner.cli.streams import PIPE_WIDTH, answer, print_json, say, tell_kept
 from libra_planner.reading import bundled
 
 
@@ -23,9 +25,15 @@ def list_bundled(options: argparse.Namespace) -> None:
     if options.json:
         print_json({options.kind: payload})
         return
-    width = max(map(len, texts))
     for name, text in texts.items():
-        print(f"{name:<{width}}  {text}")
+        say(_wrapped(name, text, max(map(len, texts)) + 2))
+
+
+def _wrapped(name: str, text: str, n_before: int) -> list[str]:
+    """A name and what it stands for, beside it."""
+    width = max(get_terminal_size(fallback=(PIPE_WIDTH, 1)).columns - 1, n_before + 20)
+    lines = wrap(text, width - n_before, break_long_words=False, break_on_hyphens=False)
+    return [f"{name if i == 0 else '':<{n_before}}{line}" for i, line in enumerate(lines)]
 
 
 def _list_catalogue(options: argparse.Namespace) -> None:
@@ -62,13 +70,19 @@ def _list_workloads(options: argparse.Namespace) -> None:
 def _files(kind: str) -> tuple[Mapping[str, object], Mapping[str, str]]:
     paths = {name: bundled.resolve(kind, name, None) for name in bundled.names(kind)}
     named = {name: str(path) for name, path in paths.items()}
-    if kind in (*bundled.PLANS, *bundled.SWEEPS, *bundled.FLOW_LISTS):
+    if kind in bundled.FLOW_LISTS:
         return named, named
     texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
-    about = {name: text.splitlines()[0].lstrip("# ") for name, text in texts.items()}
+    about = {name: _first_line(text) for name, text in texts.items()}
     if kind == "cost-models":
         about = {name: f"{text} {_confidence(name)}" for name, text in about.items()}
     return named, about
+
+
+def _first_line(text: str) -> str:
+    """The comment that says what a file is; editors read the one before it."""
+    lines = (line.lstrip("# ") for line in text.splitlines())
+    return next(line for line in lines if not line.startswith("yaml-language-server"))
 
 
 def _confidence(name: str) -> str:

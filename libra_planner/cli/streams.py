@@ -38,8 +38,8 @@ _FIXES = {
     errno.EMFILE: "allow more open files with ulimit -n",
 }
 
-_PIPE_WIDTH = 200
-"""Columns when stdout is not a terminal: nothing wraps."""
+PIPE_WIDTH = 200
+"""Columns when stdout is not a terminal and COLUMNS does not say: nothing wraps."""
 
 
 def answer(
@@ -76,7 +76,9 @@ def show(blocks: Iterable[Block]) -> None:
     """Print what a view says for people."""
     from libra_planner.views.renderers import terminal
 
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    asked = os.environ.get("COLUMNS", "")
+    is_asked = asked.isascii() and asked.isdecimal() and int(asked) > 0
+    width = None if sys.stdout.isatty() or is_asked else PIPE_WIDTH
     terminal.show(terminal.PlainConsole(highlight=False, width=width), blocks)
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.cli import streams
 from libra_planner.cli.streams import print_json, say, tell_kept
 from libra_planner.errors import SpecError
 from libra_planner.files import STDOUT, output, write_text
@@ -139,7 +140,7 @@ def show(options: argparse.Namespace) -> None:
         counts = {"n_unchecked": results.n_unchecked} if needs_check else {}
         print_json({"rows": rows} | counts, default=str)
     elif not options.plot:
-        _print_table(_answer(results, options))
+        _print_answer(results, options)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
@@ -200,17 +201,27 @@ def _write_rows(answer: Answer, out: Any) -> None:
         writer.writerow(spreadsheet_text(v) if isinstance(v, str) else v for v in row)
 
 
-def _print_table(answer: Answer) -> None:
-    """Columns lined up, numbers to six digits; never wrapped."""
+def _print_answer(results: Results, options: argparse.Namespace) -> None:
+    """Designs as people read them; what a user's query gives as it is."""
+    answer = _answer(results, options)
     if not answer.rows:
         print("no designs", file=sys.stderr)
-        return
+    elif options.sql is not None:
+        _print_table(answer)
+    else:
+        from libra_planner.views.sweeps import answer_table
+
+        streams.show([answer_table(answer, results.axes, _MOST_SHOWN)])
+    if len(answer.rows) > _MOST_SHOWN:
+        print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
+
+
+def _print_table(answer: Answer) -> None:
+    """Columns lined up, numbers to six digits; never wrapped."""
     cells = [[*map(_cell, row)] for row in (answer.columns, *answer.rows[:_MOST_SHOWN])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         print("  ".join(map(str.rjust, row, widths)))
-    if len(answer.rows) > _MOST_SHOWN:
-        print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
 
 
 def _cell(value: Any) -> str:

@@ -13,7 +13,7 @@ from libra_planner.inputs.training.named_clusters import ClustersSpec
 from libra_planner.plan.npus import CatalogueNpuSpec, NpuCatalogueSpec, ScaleUpSpec
 from libra_planner.plan.workloads import ModelFacts
 from libra_planner.units import gigabytes_per_s
-from libra_planner.views.cells import Block, Value, count, number, table_of, usd
+from libra_planner.views.cells import Block, Value, count, number, round_usd, table_of
 
 _SHOWN_TYPES = ("bf16", "fp8", "fp4")
 
@@ -32,19 +32,20 @@ def _npu(found: NpuCatalogueSpec, npu: CatalogueNpuSpec) -> dict[str, Any]:
 def npu_blocks(found: NpuCatalogueSpec) -> Iterator[Block]:
     """A row for every NPU, then where the figures are from."""
     yield table_of(
-        "NPUs: dense TFLOP/s, memory that programs can use, links of one NPU in its domain one way",
+        "NPUs: dense TFLOP/s of each type, memory for programs, scale-up links one way",
         found.npus.items(),
         {
             "NPU": lambda item: item[0],
             **{kind: partial(_peak, kind) for kind in _SHOWN_TYPES},
-            "GB": lambda item: number(item[1].memory_GB, 1),
-            "GB/s": lambda item: number(item[1].memory_bandwidth_GBps, 0),
+            "memory\nGB": lambda item: number(item[1].memory_GB, 1),
+            "memory\nGB/s": lambda item: number(item[1].memory_bandwidth_GBps, 0),
             "W": lambda item: number(item[1].tdp_W, 0),
             "scale-up": lambda item: ", ".join(item[1].scale_up),
-            "GB/s one way": lambda item: _scale_up_GBps(found, item[1]),
-            "price": lambda item: usd(item[1].price.usd) if item[1].price else "",
+            "links\nGB/s": lambda item: _scale_up_GBps(found, item[1]),
+            "price": lambda item: round_usd(item[1].price.usd) if item[1].price else "",
         },
         left=("NPU", "scale-up"),
+        dispensable=("W",),
     )
     yield f"All prices are {_confidences(found)} (list npus --json has every figure's source)"
 
@@ -160,5 +161,6 @@ def cluster_blocks(found: ClustersSpec) -> Iterator[Block]:
             "source": lambda item: item[1].source,
         },
         left=("cluster", "NPU", "NICs of a node", "network", "source"),
-        is_wrapped=True,
+        dispensable=("source",),
     )
+    yield "list clusters --json says where each is from"

@@ -58,7 +58,8 @@ def frontier_csv(problem: Problem, points: Sequence[FrontierPoint]) -> str:
 def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[Block]:
     """Every design with its cost and step time, and what is proven of them."""
     topology = escape(f"{problem.workload_name} on {problem.topology}")
-    yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
+    yield f"{topology}: the fastest design at each cost"
+    yield from map(escape, plan.setting_lines(problem))
     yield from map(escape, memory.memory_lines(problem))
     yield from ("", _frontier_table(problem, points), "")
     if _best_point(points) is not None:
@@ -74,22 +75,23 @@ def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
         "": lambda point: "*" if point is best else "",
         _cost_heading(problem): lambda one: format_usd(one.cost_usd),
         "step time": lambda point: format_time(point.step_time_s),
-        "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
+        "vs\nfastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
     }
     for i, label in enumerate(problem.topology.labels):
         tier = f" {problem.topology.tiers[i]}" if problem.topology.stacks else ""
-        columns[f"{label}{tier} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
+        columns[f"{label}{tier}\nGB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
             point.bandwidth_bytes_per_s[i]
         ).removesuffix(" GB/s")
         if problem.topology.dimensions[i].shares_port:
-            columns[f"{label} taper"] = lambda point, i=i: plan.taper_texts(  # type: ignore[misc]
+            columns[f"{label}\ntaper"] = lambda point, i=i: plan.taper_texts(  # type: ignore[misc]
                 problem.topology, point.bandwidth_bytes_per_s
             )[i]
     if problem.prices.bills is not None:
         columns["bought"] = lambda one: plan.option_text(problem, one.bandwidth_bytes_per_s)
-    columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
-    dispensable = ("step time x cost", "vs fastest")
-    return cells.table_of("", points, columns, left=("bought",), dispensable=dispensable)
+    columns["step time\nx cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
+    dispensable = ("step time\nx cost", "vs\nfastest")
+    looks: dict[str, Any] = {"left": ("bought",), "is_wrapped": True, "dispensable": dispensable}
+    return cells.table_of("", points, columns, **looks)
 
 
 def _cost_heading(problem: Problem) -> str:

