@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,3 +190,28 @@ def test_a_search_refuses_a_plan_that_is_not_its_file() -> None:
     plan = lp.load_plan("0d_llama3_70b")
     with pytest.raises(lp.SpecError, match="objective were changed after it was read"):
         replace(plan, objective="performance").search()
+
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebooks" / "llama3_70b.ipynb"
+
+
+def test_the_notebook_shows_what_its_cells_give() -> None:
+    import matplotlib.pyplot as plt
+
+    names: dict[str, object] = {}
+    n_compared = 0
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        *lines, last = ast.parse("".join(cell["source"])).body
+        exec(compile(ast.Module(lines, []), "notebook", "exec"), names)
+        is_shown = isinstance(last, ast.Expr)
+        kind = "eval" if is_shown else "exec"
+        tree = ast.Expression(last.value) if is_shown else ast.Module([last], [])
+        value = eval(compile(tree, "notebook", kind), names)
+        for output in cell["outputs"]:
+            if output["output_type"] == "execute_result":
+                assert "".join(output["data"]["text/plain"]) == repr(value)
+                n_compared += 1
+    plt.close("all")
+    assert n_compared > 5
