@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from typing import TYPE_CHECKING
 
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import (
     answer,
+    command_on,
+    hint,
     judge_search,
     print_json,
     progress_of,
@@ -16,11 +19,16 @@ from libra_planner.cli.streams import (
     show,
 )
 from libra_planner.errors import SpecError
+from libra_planner.inputs.plans import strategy_words
 from libra_planner.processes import uncollected
+from libra_planner.reading.bundled import name_of
 from libra_planner.studies.checks import checked_jobs, checked_plan
 from libra_planner.views import check as view
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 from libra_planner.views.training.found import found_blocks, found_payload
+
+if TYPE_CHECKING:
+    from libra_planner.search.best import SearchResult
 
 
 def check(options: argparse.Namespace) -> None:
@@ -54,7 +62,17 @@ def check(options: argparse.Namespace) -> None:
     failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
     show(view.failures_blocks(found.failures, " and ".join(failed), n_worst=options.busiest))
     show(found_blocks(found.found))
+    hint(_report(options, found.found))
     judge_search(found.found)
+
+
+def _report(options: argparse.Namespace, found: SearchResult | None) -> str:
+    """The command that makes the bill of what was checked."""
+    settings = [*options.settings]
+    if found is not None:
+        settings.append(f"parallelism={strategy_words(found)}")
+    design = name_of(options.plan) + (f"@{options.bandwidth}" if options.bandwidth else "")
+    return command_on("report", design, settings, "-o", "report")
 
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:

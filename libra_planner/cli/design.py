@@ -10,7 +10,13 @@ from typing import Any
 
 from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import link_question, policy_of
-from libra_planner.cli.streams import answer, judge_search, progress_of, search_progress
+from libra_planner.cli.streams import (
+    answer,
+    command_on,
+    judge_search,
+    progress_of,
+    search_progress,
+)
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.evaluation import evaluated
 from libra_planner.inputs.plans import SearchedPlan, open_plan
@@ -68,7 +74,8 @@ def optimize(options: argparse.Namespace) -> None:
         yield from found_blocks(searched.found)
         yield from purchase_blocks(problem, bought)
 
-    answer(options, payload, blocks(), with_source=True)
+    then = command_on("check", options.plan, options.settings)
+    answer(options, payload, blocks(), with_source=True, then=then)
     judge_search(searched.found)
 
 

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import select
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,6 +49,7 @@ def answer(
     blocks: Iterable[Block],
     *,
     with_source: bool = False,
+    then: str = "",
 ) -> None:
     """Print a result as JSON or for people.
 
@@ -57,14 +59,35 @@ def answer(
     payload : makes the JSON object.
     blocks : what a view says; none of it is made before it is printed.
     with_source : whether JSON tells the plan and its settings, to use the result again.
+    then : what people do next, if anything.
     """
     if not options.json:
         show(blocks)
+        hint(then)
     elif with_source:
         source = {"plan": str(Path(options.plan).resolve()), "set": options.settings}
         print_json(source | payload())
     else:
         print_json(payload())
+
+
+def hint(then: str) -> None:
+    """Say on a terminal what comes next; nothing for programs, which read no advice."""
+    if then and sys.stderr.isatty():
+        sys.stdout.flush()
+        print(visible(f"next: {then}"), file=sys.stderr)
+
+
+def command_on(name: str, plan: str, settings: Sequence[str], *more: str) -> str:
+    """A command about a plan with its settings, as it is typed.
+
+    >>> command_on("check", "my plan.yaml", ["parallelism={tp: 4}"])
+    "libra-planner check 'my plan.yaml' --set 'parallelism={tp: 4}'"
+    """
+    from libra_planner.reading.bundled import name_of
+
+    given = (part for one in settings for part in ("--set", one))
+    return shlex.join([PROGRAM, name, name_of(plan), *given, *more])
 
 
 def print_json(payload: dict[str, Any], default: Callable[[Any], Any] | None = None) -> None:

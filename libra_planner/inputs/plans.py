@@ -168,8 +168,7 @@ class OpenedPlan(Frozen):
         degrees = found.best[0].strategy.degrees
         problem = plans.build_plan(self._with(**{KEY: degrees}), self.beside, self.bills.parts)
         problem = with_bills(problem, self.base.prices.bills)
-        pairs = (f"{key}: {str(value).lower()}" for key, value in degrees.items())
-        written, where = f"{{{', '.join(pairs)}}}", "" if given is None else "at this bandwidth "
+        written, where = strategy_words(found), "" if given is None else "at this bandwidth "
         note = f"{KEY}: auto is {written}, the best {where}of {search_words(found)}"
         text = replace(problem.text, notes=(note, *problem.text.notes))
         settings = (*self.settings, f"{KEY}={written}")
@@ -285,6 +284,12 @@ class OpenedPlan(Frozen):
         if found.n_unproven:
             return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")
         return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
+
+
+def strategy_words(found: SearchResult) -> str:
+    """The best strategy of a search, as a plan writes it after ``parallelism:``."""
+    degrees = found.best[0].strategy.degrees
+    return f"{{{', '.join(f'{key}: {str(value).lower()}' for key, value in degrees.items())}}}"
 
 
 def search_words(found: SearchResult) -> str:

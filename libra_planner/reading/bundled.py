@@ -136,6 +136,17 @@ def given_file(name: str | Path, kinds: Sequence[str] = PLANS) -> str:
     raise DataNotFound(Fault("got no such file", expected, fix, "", Place(text)))
 
 
+def name_of(path: str | Path, kinds: Sequence[str] = PLANS) -> str:
+    """What a user writes for a file: a bundled one's name, else its path.
+
+    >>> name_of(example("08_rails")), name_of("./plan.yaml")
+    ('08_rails', './plan.yaml')
+    """
+    file = Path(path)
+    is_bundled = any(file.parent == folder(kind) for kind in kinds)
+    return file.stem if is_bundled else str(path)
+
+
 def _unknown(name: str, kinds: Sequence[str]) -> Fault:
     """What is wrong with a name that is neither a file nor bundled."""
     what = _KINDS[kinds[0]].what

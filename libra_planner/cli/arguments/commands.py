@@ -99,6 +99,21 @@ def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterab
             yield switch(flag, what)
 
 
+def _init() -> Arguments:
+    quotes = "also write a CSV file for your sellers' prices, to fill in"
+    return (
+        text("--model", "NAME", "bundled model, or a workload file: list workloads"),
+        text("--npu", "NAME", "such as h100-sxm: list npus"),
+        text("--npus --gpus", "N", "NPUs in all"),
+        text("--nic", "SPEED", "of the one NIC of an NPU, such as 400Gbps; default: the usual one"),
+        text("--taper", "T", "links down over links up of a leaf; default 1"),
+        number("--global-batch", 1, 10**7, "sequences per step; default: about as many as NPUs"),
+        text("--prices", "QUOTES", quotes),
+        text("-o --output", "PLAN", "plan to write; default plan.yaml", default="plan.yaml"),
+        switch("--force", "write over files that are there"),
+    )
+
+
 def _optimize() -> Arguments:
     goal = "of the designs' links: iterate with what they deliver; "
     return *_PLAN, *_policy("--routing", goal), *_TRAFFIC
@@ -302,6 +317,7 @@ def _tui() -> Arguments:
     )
 
 
+_FIRST = "Write a first plan, with comments: asks on a terminal what flags do not say."
 _OPTIMIZE = "Find the bandwidth of every dimension that is best for the plan's objective."
 _EVALUATE = "Step time and cost of a given bandwidth vector."
 _CHECK = "Step time of a design on real links, as a routing policy loads them."
@@ -318,6 +334,7 @@ _DESIGNS = "Compare one to ten designs for those who buy them: bill of materials
 _FORMAT = "Print the JSON Schema of a file format, for editors."
 _COCKPIT = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
 COMMANDS: Commands = {
+    "init": ("start.init:init", _FIRST, _init),
     "optimize": ("design:optimize", _OPTIMIZE, _optimize),
     "evaluate": ("design:evaluate", _EVALUATE, _evaluate),
     "check": ("check:check", _CHECK, _check),

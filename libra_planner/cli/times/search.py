@@ -10,7 +10,7 @@ from functools import partial
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, judge_search, search_progress
 from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
-from libra_planner.inputs.plans import open_plan
+from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.inputs.training.rows import parse_run
 from libra_planner.search.best import SearchResult
 from libra_planner.search.frontier import POINTS, strategy_frontier
@@ -69,7 +69,9 @@ def search(options: argparse.Namespace) -> None:
         raise SpecError.at("--global-batch", f"got {options.global_batch}", expected, "")
     runs = [found.planned(one) for one in found.result.best]
     payload = partial(search_payload, found.base, found.result, runs)
-    answer(options, payload, search_blocks(found.base, found.result, runs))
+    answer(
+        options, payload, search_blocks(found.base, found.result, runs), then=_then(found.result)
+    )
     _judge(found.result)
 
 
@@ -108,8 +110,14 @@ def _search_plan(options: argparse.Namespace) -> None:
     opened = open_plan(options.plan, options.settings)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
     problem = opened.base
-    answer(options, partial(plan_payload, problem, found), plan_blocks(problem, found))
+    payload = partial(plan_payload, problem, found)
+    answer(options, payload, plan_blocks(problem, found), then=_then(found, options.plan))
     _judge(found)
+
+
+def _then(found: SearchResult, plan: str = "a plan") -> str:
+    """Where the best strategy goes."""
+    return f"in {plan} write parallelism: {strategy_words(found)}" if found.best else ""
 
 
 def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -> None:

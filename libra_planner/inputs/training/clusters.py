@@ -178,13 +178,22 @@ def _scale_out(n_nodes: int, nics: Nics) -> tuple[str, list[float], tuple[str, .
     if n_nodes <= most:
         said = f"all {n_nodes:,} nodes on one leaf of every rail: the taper slows nothing"
         return f"SW({n_nodes})", [nics.Bps], (said,)
-    leaf = next(size for size in range(most, 0, -1) if n_nodes % size == 0)
+    leaf = nodes_per_leaf(n_nodes, most)
     if leaf == 1:
         got, expected = f"got {n_nodes:,} nodes", f"expected a divisor from 2 to {most} for leaves"
         raise SpecError(Fault(got, expected, "take other NPUs or nodes per leaf", "taper"))
     said = f"leaves of every rail join {leaf:,} nodes; their uplinks are tapered {nics.taper:g}:1"
     rates = [nics.Bps, nics.Bps / nics.taper]
     return f"[SW({leaf})_SW({n_nodes // leaf})]", rates, (said,)
+
+
+def nodes_per_leaf(n_nodes: int, most: int = NODES_PER_LEAF) -> int:
+    """The most nodes of a leaf that divide all nodes.
+
+    >>> nodes_per_leaf(256), nodes_per_leaf(72), nodes_per_leaf(37)
+    (32, 24, 1)
+    """
+    return next(size for size in range(min(most, n_nodes), 0, -1) if n_nodes % size == 0)
 
 
 def _domain_size(domain: ScaleUpDomain, n_npus: int) -> int:

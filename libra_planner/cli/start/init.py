@@ -1,0 +1,195 @@
+"""``libra-planner init``: a first plan, from flags or from questions on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from libra_planner.cli.streams import PROGRAM, say, tell_kept
+from libra_planner.errors import Place, SpecError, located
+from libra_planner.files import STDOUT, write_files, write_text
+from libra_planner.inputs.first_plan import (
+    FirstPlan,
+    check_model,
+    check_npus,
+    nic_Bps,
+    npu_choice,
+    quotes_text,
+    taper_of,
+)
+from libra_planner.inputs.training.clusters import nics_of
+from libra_planner.reading.bundled import is_path
+from libra_planner.units import GBIT_PER_S_BPS
+
+_EXAMPLE = f"{PROGRAM} init --model llama3-70b --npu h100-sxm --npus 2048 --nic 400Gbps --taper 2"
+
+Answers = Mapping[str, str]
+"""By flag, as they were typed."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a plan needs to know.
+
+    Parameters
+    ----------
+    flag : that answers it without being asked.
+    text : of the question.
+    usual : answer of who only presses Enter; from the answers before.
+    check : raises for a wrong answer; from the answers before and this one.
+    is_needed : whether a plan cannot do without.
+    """
+
+    flag: str
+    text: str
+    usual: Callable[[Answers], str]
+    check: Callable[[Answers, str], object]
+    is_needed: bool = False
+
+
+def _model(_: Answers, text: str) -> None:
+    check_model(text, Path())
+
+
+def _count(text: str) -> int:
+    digits = text.replace(",", "").strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and int(digits)):
+        raise SpecError.at("--npus", f"got {text!r}", "expected a whole number", "write e.g. 2048")
+    return int(digits)
+
+
+_QUESTIONS = (
+    _Question(
+        "--model",
+        "Model to train (list workloads), or a workload file",
+        lambda _: "llama3-70b",
+        _model,
+        True,
+    ),
+    _Question(
+        "--npu", "NPU (list npus)", lambda _: "h100-sxm", lambda _, text: npu_choice(text), True
+    ),
+    _Question(
+        "--npus",
+        "NPUs in all",
+        lambda _: "2048",
+        lambda given, text: check_npus(npu_choice(given["--npu"]), _count(text)),
+        True,
+    ),
+    _Question(
+        "--nic",
+        "Speed of the NIC of an NPU",
+        lambda given: _usual_nic(given["--npu"]),
+        lambda given, text: nic_Bps(npu_choice(given["--npu"]), text),
+    ),
+    _Question(
+        "--taper",
+        "Taper at the spines: links down over links up of a leaf",
+        lambda _: "1",
+        lambda _, text: taper_of(text),
+    ),
+)
+
+
+def _usual_nic(npu: str) -> str:
+    return f"{nics_of(npu_choice(npu)).Bps / GBIT_PER_S_BPS:g}Gbps"
+
+
+def init(options: argparse.Namespace) -> None:
+    """``libra-planner init``."""
+    _refuse_existing(options)
+    given = {one.flag: getattr(options, one.flag.removeprefix("--")) for one in _QUESTIONS}
+    asks = sys.stdin is not None and sys.stdin.isatty()
+    missing = [one.flag for one in _QUESTIONS if one.is_needed and given[one.flag] is None]
+    if missing and not asks:
+        expected = "expected it: without a terminal nothing can be asked"
+        got = f"got no {' and no '.join(missing)}"
+        raise SpecError.at(f"{PROGRAM} init", got, expected, f"write e.g. {_EXAMPLE}")
+    answers: dict[str, str] = {}
+    for question in _QUESTIONS:
+        text = given[question.flag]
+        if text is None:
+            usual = question.usual(answers)
+            text = _answer(question, answers, usual) if asks and missing else usual
+        else:
+            _check(question, answers, text)
+        answers[question.flag] = text
+    _write(options, answers)
+
+
+def _refuse_existing(options: argparse.Namespace) -> None:
+    """Refuse to write over a file that nobody allows to be lost."""
+    names = [name for name in (options.output, options.prices) if name not in (None, STDOUT)]
+    if options.prices is not None and len(set(map(os.path.abspath, names))) < len(names):
+        expected = "expected another file than the plan's"
+        raise SpecError.at("--prices", f"got {options.prices}", expected, "write e.g. quotes.csv")
+    if options.prices == STDOUT or not (options.prices or "a.csv").lower().endswith(".csv"):
+        expected = "expected a CSV file to write"
+        raise SpecError.at("--prices", f"got {options.prices}", expected, "write e.g. quotes.csv")
+    for name in names:
+        if not options.force and Path(name).is_file():
+            fix = "add --force to replace it, or give another name with -o or --prices"
+            raise SpecError.at(name, "got a file that is there already", "", fix)
+
+
+def _check(question: _Question, answers: Answers, text: str) -> None:
+    with located(Place(question.flag)):
+        question.check(answers, text)
+
+
+def _answer(question: _Question, answers: Answers, usual: str) -> str:
+    """An answer that holds; the question is asked until there is one."""
+    while True:
+        print(f"{question.text} [{usual}]: ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            print(file=sys.stderr)
+            got, fix = "got no answer", f"answer, or write e.g. {_EXAMPLE}"
+            raise SpecError.at(question.flag, got, "", fix)
+        text = line.strip() or usual
+        try:
+            _check(question, answers, text)
+            return text
+        except SpecError as error:
+            say(str(error).splitlines(), sys.stderr)
+
+
+def _write(options: argparse.Namespace, answers: Answers) -> None:
+    """Write the plan, and the file for quotes, both or none."""
+    plan = Path("plan.yaml" if options.output == STDOUT else options.output)
+    folder, model = plan.parent, answers["--model"]
+    first = FirstPlan(
+        os.path.relpath(model, folder) if is_path(model) else model,
+        npu_choice(answers["--npu"]),
+        _count(answers["--npus"]),
+        nic_Bps(npu_choice(answers["--npu"]), answers["--nic"]),
+        taper_of(answers["--taper"]),
+        options.global_batch,
+        os.path.relpath(options.prices, folder) if options.prices else "",
+    )
+    first.check(plan.name, folder)
+    text = first.text(plan.name)
+    quotes = {Path(options.prices): quotes_text(first)} if options.prices else {}
+    if options.output == STDOUT:
+        write_text(STDOUT, text)
+        tell_kept(write_files(quotes))
+        return
+    kept = write_files({plan: text, **quotes})
+    say(map(str, (plan, *quotes)))
+    tell_kept(kept)
+    if first.n_groups == 1 and first.taper > 1:
+        told = f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
+        say((told,), sys.stderr)
+    if options.prices:
+        ask = f"Fill in {options.prices}, delete the rows that nobody quoted, then add"
+        say(
+            (f"{ask} --prices {shlex.quote(options.prices)} to optimize, check or report.",),
+            sys.stderr,
+        )
+    command = shlex.join([PROGRAM, "optimize", options.output])
+    say((f"next: {command}",), sys.stderr)

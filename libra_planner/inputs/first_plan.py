@@ -1,0 +1,391 @@
+"""A first plan from a few answers: a whole step of a model on rails, with comments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from libra_planner.costs.quotes import TIER_PARTS
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
+from libra_planner.fabric.realization import realize
+from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
+from libra_planner.fabric.topology import SwitchSettings
+from libra_planner.inputs.parts import load_parts
+from libra_planner.inputs.plans import OpenedPlan
+from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nodes_per_leaf
+from libra_planner.plain_text import visible
+from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, scale_up_domain
+from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.prices import load_price_book
+from libra_planner.plan.quotes import OFFERED, OPTIONAL, PER_GBPS, REQUIRED
+from libra_planner.reading import bundled
+from libra_planner.reading.document import parse_document
+from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS
+
+_DTYPE = "bf16"
+_PRICES = "clos-2026"
+_RADIX = SwitchSettings().switch_radix
+_MOST_GROUPS = _RADIX
+"""Leaves of a rail that spines of one switch each join."""
+_FEWEST_PER_LEAF = NODES_PER_LEAF // 2
+_SEQUENCES = (512, 2048)
+"""Between which the sequences of a step lie, where nobody says and the NPUs allow it."""
+_COMMENTS_AT = 44
+_PLAIN = re.compile(r"[A-Za-z./_][\w./-]*")
+
+
+def npu_choice(name: str) -> str:
+    """The catalogue's name of an NPU that a plan of a whole step can be written for.
+
+    Raises
+    ------
+    SpecError
+        For an NPU without a scale-up domain of a server, or without a bf16 rate.
+
+    Examples
+    --------
+    >>> npu_choice("H100-80GB")
+    'h100-sxm'
+    """
+    known = canonical_name(name, None, None)
+    npu = catalogue_npu(known, None, None, path="")
+    why = ""
+    if not npu.scale_up:
+        why = "which comes in no scale-up domain"
+    elif _domain(known).joined_by == TORUS:
+        why = "whose scale-up domain is a torus: it has no NICs of its own"
+    elif _DTYPE not in npu.peak_TFLOPps:
+        why = f"which computes no {_DTYPE}"
+    if not why:
+        return known
+    fix = f"write one of {', '.join(npu_choices())}"
+    raise SpecError(Fault(f"got {known}, {why}", "", fix))
+
+
+def npu_choices() -> list[str]:
+    """NPUs that :func:`npu_choice` takes."""
+    return [
+        name
+        for name, npu in catalogue().npus.items()
+        if npu.scale_up and _DTYPE in npu.peak_TFLOPps and _domain(name).joined_by != TORUS
+    ]
+
+
+def _domain(npu: str) -> ScaleUpDomain:
+    return scale_up_domain(catalogue().npus[npu].scale_up[0])
+
+
+def check_npus(npu: str, n_npus: int) -> None:
+    """Refuse a number of NPUs that full domains and equal leaves do not share.
+
+    Raises
+    ------
+    SpecError
+        With the nearest numbers that they do.
+
+    Examples
+    --------
+    >>> check_npus("h100-sxm", 2048)
+    """
+    size = _domain(npu).n_npus
+    if _are_shared(n_npus, size):
+        return
+    got, most = f"got {n_npus:,} NPUs", size * NODES_PER_LEAF * _MOST_GROUPS
+    if n_npus > most:
+        fix = f"write at most {most:,}, or start from the plan 09_pod_16384, which has cores"
+        raise SpecError(Fault(got, "expected what leaves and spines join", fix))
+    nodes = max(1, n_npus // size)
+    below = next((n for n in range(nodes, 1, -1) if _are_shared(n * size, size)), None)
+    above = next(n for n in range(max(2, nodes + 1), 2 * nodes + 4) if _are_shared(n * size, size))
+    near = " or ".join(f"{n * size:,}" for n in (below, above) if n)
+    part = _domain(npu).name
+    expected = f"expected two or more full domains ({part}: {size} NPUs) on equally full leaves"
+    raise SpecError(Fault(got, expected, f"write {near}"))
+
+
+def _are_shared(n_npus: int, size: int) -> bool:
+    n_nodes, rest = divmod(n_npus, size)
+    if rest or n_nodes < 2:
+        return False
+    leaf = nodes_per_leaf(n_nodes)
+    return leaf == n_nodes or (leaf >= _FEWEST_PER_LEAF and n_nodes // leaf <= _MOST_GROUPS)
+
+
+def nic_Bps(npu: str, text: str) -> float:
+    """Speed of a NIC, byte/s, one direction.
+
+    Raises
+    ------
+    SpecError
+        For what is no speed, or as fast as the NPU's scale-up domain.
+
+    Examples
+    --------
+    >>> nic_Bps("h100-sxm", "400Gbps") / 1e9
+    50.0
+    """
+    speed_Bps, domain = speed_bytes_per_s(text), _domain(npu)
+    if speed_Bps < domain.npu_Bps:
+        return speed_Bps
+    most = f"{domain.npu_Bps / GBIT_PER_S_BPS:g} Gbit/s of {domain.name}"
+    raise SpecError(Fault(f"got {text}", f"expected less than the {most}", "write e.g. 400Gbps"))
+
+
+def taper_of(text: str) -> float:
+    """A taper, such as 2 or 2:1.
+
+    Raises
+    ------
+    SpecError
+        For what is none.
+
+    Examples
+    --------
+    >>> taper_of("2:1"), taper_of("1.5")
+    (2.0, 1.5)
+    """
+    try:
+        taper = float(text.strip().removesuffix(":1"))
+    except ValueError:
+        taper = 0.0
+    if not 1 <= taper <= MOST_TAPER:
+        expected = f"expected a taper from 1 to {MOST_TAPER:g}: links down over links up"
+        raise SpecError(Fault(f"got {text!r}", expected, "write 2 for 2:1"))
+    return taper
+
+
+@dataclass(frozen=True)
+class FirstPlan:
+    """What a first plan is about.
+
+    Parameters
+    ----------
+    model : bundled workload, or a path relative to the plan.
+    npu : of the catalogue, one that :func:`npu_choice` takes.
+    n_npus : in all, as :func:`check_npus` allows.
+    nic_Bps : of the one NIC of an NPU, byte/s, one direction.
+    taper : bandwidth of a leaf's links down over that of its links up (C13).
+    global_batch : sequences of a step; by default a number that degrees of the NPUs divide.
+    quotes : file of quotes that is written beside it; empty for none.
+
+    Examples
+    --------
+    >>> plan = FirstPlan("llama3-70b", "h100-sxm", 2048, 50e9, 2.0)
+    >>> plan.topology, plan.rules
+    ('SW(8)_[SW(32)_SW(8)]', ('leaf == 50 GB/s', 'taper(spine) == 2'))
+    """
+
+    model: str
+    npu: str
+    n_npus: int
+    nic_Bps: float
+    taper: float = 1.0
+    global_batch: int | None = None
+    quotes: str = ""
+
+    @property
+    def domain(self) -> ScaleUpDomain:
+        """Scale-up domain of the NPU: a node."""
+        return _domain(self.npu)
+
+    @property
+    def n_nodes(self) -> int:
+        """Domains."""
+        return self.n_npus // self.domain.n_npus
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of nodes that share the leaves of all rails; without spines one."""
+        return self.n_nodes // nodes_per_leaf(self.n_nodes)
+
+    @property
+    def topology(self) -> str:
+        """Notation of the fabric."""
+        size, n_groups = self.domain.n_npus, self.n_groups
+        node = f"{'FC' if self.domain.joined_by == MESH else 'SW'}({size})"
+        leaf = f"SW({self.n_nodes // n_groups})"
+        return f"{node}_{leaf}" if n_groups == 1 else f"{node}_[{leaf}_SW({n_groups})]"
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rules that fix the network at the NIC and the taper."""
+        leaf = f"leaf == {self.nic_Bps / BYTES_PER_S_PER_GBPS:.12g} GB/s"
+        return (leaf,) if self.n_groups == 1 else (leaf, f"taper(spine) == {self.taper:.12g}")
+
+    @property
+    def n_sequences(self) -> int:
+        """Sequences of a step."""
+        if self.global_batch is not None:
+            return self.global_batch
+        n, (least, most) = self.n_npus, _SEQUENCES
+        while n > most and n % 2 == 0:
+            n //= 2
+        while n < least:
+            n *= 2
+        return n
+
+    @property
+    def is_rail_only(self) -> bool:
+        """Whether leaves of all rails are more than a spine can join."""
+        return self.n_groups > 1 and self.n_groups * self.domain.n_npus > _RADIX
+
+    @property
+    def _port_speed(self) -> str:
+        return f"{self.nic_Bps / GBIT_PER_S_BPS:.12g} Gbps"
+
+    def text(self, name: str) -> str:
+        """The plan as a YAML file of a name."""
+        return "".join(f"{line}\n" for line in [*self._head(name), *self._body()])
+
+    def _head(self, name: str) -> Iterator[str]:
+        name, model = visible(shlex.quote(name)), visible(self.model)
+        nodes = f"{self.n_nodes:,} nodes of {self.domain.n_npus}"
+        spines = "" if self.n_groups == 1 else f", {self.taper:g}:1 at the spines"
+        network = f"a NIC of {self._port_speed} per NPU{spines}"
+        yield f"# {model} on {self.n_npus:,} {self.npu}: {nodes}, {network}"
+        for command, what in (
+            (f"optimize {name}", "the fastest strategy on this network, proven"),
+            (f"check {name}", "switches and cables; what ECMP makes of the step time"),
+            (f"report {name} -o report", "the bill"),
+        ):
+            yield f"#   libra-planner {command:<28} {what}"
+
+    def _body(self) -> Iterator[str]:
+        yield _line(
+            f"workload: {_scalar(self.model)}", "others: libra-planner list workloads, or your file"
+        )
+        yield _line("parallelism: auto", "the best is searched; or e.g. {tp: 8, pp: 4, dp: 64}")
+        batch = "sequences per step; assumed" if self.global_batch is None else "sequences per step"
+        yield _line(f"global_batch: {self.n_sequences}", batch)
+        yield _line(
+            f"npu: {self.npu}", "its kernels make the time; the model has to fit its memory"
+        )
+        yield "fabric:"
+        yield from self._fabric()
+        yield _line(f"cost_model: {_PRICES}", "prices per GB/s: libra-planner list cost-models")
+        if self.quotes:
+            yield _line(
+                f"# quotes: {_scalar(self.quotes)}", "your sellers' prices, once they are filled in"
+            )
+        yield _line("objective: performance", "or performance_per_cost, best with fixed_cost")
+        has_price = catalogue().npus[self.npu].price is not None
+        cost = f"{{npu: {self.npu}, per_npu: 12 k$}}" if has_price else "{per_npu: 40 k$}"
+        what = "NPU and a share of its server" if has_price else "an NPU with its share of a server"
+        yield _line(f"# fixed_cost: {cost}", f"{what}: put in your own")
+        yield "constraints:"
+        yield from self._constraints()
+
+    def _fabric(self) -> Iterator[str]:
+        n_groups, size = self.n_groups, self.domain.n_npus
+        leaf = self.n_nodes // n_groups
+        spines = f", {n_groups} such groups under spines" if n_groups > 1 else ", no spines"
+        what = f"{size} NPUs of a node, {leaf} nodes on the leaves{spines}"
+        tiers = "node, leaf" if n_groups == 1 else "node, leaf, spine"
+        wiring = f", wiring: {RAIL_ONLY}" if self.is_rail_only else ""
+        rails = f"{size} rails"
+        if self.is_rail_only:
+            rails = f"spines for each of {rails}: {n_groups * size} leaves are too many for one"
+        yield _line(f"  topology: {self.topology}", what)
+        yield _line(f"  tiers: [{tiers}]", "names for rules and prices")
+        speed = f"{self.domain.npu_Bps / BYTES_PER_S_PER_GBPS:g} GB/s per NPU, one direction"
+        yield _line(f"  scale_up: {self.domain.name}", f"inside a node: {speed}")
+        ports = f"{{port_speed: {self._port_speed}{wiring}}}"
+        yield _line(f"  realization: {ports}", f"switches of {_RADIX} ports, {rails}")
+
+    def _constraints(self) -> Iterator[str]:
+        nic, *taper = self.rules
+        part = f"{self.nic_Bps / BYTES_PER_S_PER_GBPS / 4:.12g} GB/s"
+        free = f"{part} <= {nic.replace('==', '<=')}"
+        yield _line(f"  - {nic}", f"the NIC; to let optimize choose: '{free}'")
+        for rule in taper:
+            choice = f"'taper(spine) >= 1' and 'taper(spine) <= {max(8.0, self.taper):.12g}'"
+            yield _line(f"  - {rule}", f"links down over links up; to choose: {choice}")
+
+    def check(self, name: str, beside: Path) -> None:
+        """Refuse a plan that its commands would refuse.
+
+        Parameters
+        ----------
+        name : of its file.
+        beside : folder that it is written to.
+
+        Raises
+        ------
+        SpecError
+            For a model that is not trained as a whole, or a network that cannot be built.
+        """
+        opened = OpenedPlan(parse_document(self.text(name), name), beside)
+        opened.search()
+        problem = opened.base
+        network = (self.nic_Bps, self.nic_Bps / self.taper)[: 1 + (self.n_groups > 1)]
+        inside = self.domain.bandwidth_Bps(problem.topology)
+        realize(problem.topology, (*inside, *network), problem.links)
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML reads it back.
+
+    >>> _scalar("llama3-70b"), _scalar("a: b.yaml")
+    ('llama3-70b', '"a: b.yaml"')
+    """
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text:<{_COMMENTS_AT}} # {comment}"
+
+
+def check_model(name: str, beside: Path) -> None:
+    """Refuse what is no model of whole steps.
+
+    Parameters
+    ----------
+    name : of a bundled workload, or a path.
+    beside : folder that a path is relative to.
+
+    Raises
+    ------
+    SpecError
+        For a name that is not bundled, or a workload of part of a step.
+    """
+    bundled.resolve("workloads", name, beside)
+    try:
+        FirstPlan(name, "h100-sxm", 16, 50e9).check("plan", beside)
+    except SpecError as error:
+        first = error.faults[0]
+        raise SpecError(
+            Fault(first.got, first.expected, "see libra-planner list workloads")
+        ) from None
+
+
+def quotes_text(plan: FirstPlan) -> str:
+    """A CSV file of quotes to fill in: of the NPU, of parts at the NIC's speed, of the tiers."""
+    names = [*REQUIRED[:2], *OPTIONAL[:3], *REQUIRED[2:], "valid_until", *OFFERED, "note"]
+    file = io.StringIO()
+    writer = csv.DictWriter(file, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_rows(plan))
+    return file.getvalue()
+
+
+def _rows(plan: FirstPlan) -> Iterable[dict[str, str]]:
+    parts = load_parts().parts.by_name
+    vendor_name = catalogue().npus[plan.npu].vendor_name
+    yield {"item": plan.npu, "unit": "each", "note": vendor_name}
+    for name, part in parts.items():
+        is_own = name == plan.domain.server or part.kind in ("fibre", "rack")
+        if is_own or (part.kind != "server" and part.port_speed_Bps == plan.nic_Bps):
+            yield {"item": name, "unit": "each", "note": part.description}
+    tiers = load_price_book(_PRICES).tiers
+    used: Sequence[str] = ("leaf",) if plan.n_groups == 1 else ("leaf", "spine")
+    for tier in used:
+        for kind in TIER_PARTS:
+            if getattr(tiers[tier], f"{kind}_usd_per_GBps"):
+                yield {"item": f"{tier}.{kind}", "unit": PER_GBPS, "note": f"{kind} of the {tier}"}

@@ -1,0 +1,178 @@
+"""The first plan: what ``init`` writes, asks and refuses; what comes next."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from libra_planner.fabric.realization import realize
+from libra_planner.inputs.plans import open_plan
+from libra_planner.plan.prices import load_price_book
+from libra_planner.plan.quotes import known_items, load_quotes
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+
+MODEL = ("--model", "llama3-8b", "--npu", "h100-sxm")
+
+
+@pytest.mark.parametrize(
+    ("flags", "topology", "rules", "counts"),
+    [
+        # 64 / 8 = 8 nodes: one leaf of every rail, no spines, whatever the taper.
+        ("llama3-8b a100-sxm-80gb 64 --taper 2", "SW(8)_SW(8)", [25], {"leaf": 8}),
+        # 256 nodes: 8 groups of 32; 8 x 8 leaves of 32 links down and 16 up, on 16 spines of 64.
+        ("llama3-70b h100-sxm 2048 --nic 400Gbps --taper 2:1", "SW(8)_[SW(32)_SW(8)]", [50, 2], {"leaf": 64, "spine": 16}),
+        # 64 groups of 8 rails: 512 leaves are more than 64 ports, so each rail has its 16 spines.
+        ("deepseek-v3 b200-sxm 16384 --taper 2", "SW(8)_[SW(32)_SW(64)]", [50, 2], {"leaf": 512, "spine": 128}),
+        # 64 racks of 72: 72 rails of 2 leaves, 32 links up each on one spine.
+        ("mixtral-8x7b gb300 4608", "SW(72)_[SW(32)_SW(2)]", [100, 1], {"leaf": 144, "spine": 72}),
+    ],
+)  # fmt: skip
+def test_plans_load_and_are_built(
+    flags: str, topology: str, rules: list[float], counts, run
+) -> None:
+    model, npu, n_npus, *more = flags.split()
+    named = ("--model", model, "--npu", npu, "--npus", n_npus)
+    written = run("init", *named, *more, "--prices", "q.csv", "-o", "a plan.yaml")
+    assert (written.code, written.out) == (0, "a plan.yaml\nq.csv\n"), written.err
+    assert written.err.endswith("next: libra-planner optimize 'a plan.yaml'\n")
+    for settings in (
+        (),
+        (f"fixed_cost={{per_npu: 12 k$, npu: {npu}}}", "objective=performance_per_cost"),
+    ):
+        opened = open_plan("a plan.yaml", settings)
+        assert opened.is_open
+        opened.search()
+    problem = opened.base
+    assert str(problem.topology) == topology
+    assert problem.topology.n_npus == int(n_npus)
+    texts = [rule.text for rule in problem.rules]
+    assert f"leaf == {rules[0]} GB/s" in texts
+    assert (f"taper(spine) == {rules[-1]}" in texts) == (len(rules) > 1)
+    inside = problem.scale_up.bandwidth_Bps(problem.topology)
+    nic = rules[0] * 1e9
+    built = realize(
+        problem.topology,
+        np.array([*inside, nic, nic / rules[-1]][: problem.topology.n_dims]),
+        problem.links,
+    )
+    assert built.networks[-1].fabric.n_switches == counts
+    # Quotes of all rows, filled in, are read with the plan.
+    with open("q.csv", newline="") as file:
+        rows = [
+            row | {"price": "7", "seller": "Acme", "date": "2026-11-02"}
+            for row in csv.DictReader(file)
+        ]
+    with open("q.csv", "w", newline="") as file:
+        filled = csv.DictWriter(file, list(rows[0]))
+        filled.writeheader()
+        filled.writerows(rows)
+    quotes = load_quotes("q.csv", known_items(load_price_book("clos-2026"), "parts"))
+    assert {"leaf.nic", f"nic-{rules[0] * 8}g", npu} <= {one.item for one in quotes}
+    assert open_plan("a plan.yaml", ["quotes=q.csv"]).base.prices is not None
+
+
+def test_a_first_plan_is_optimized_and_says_what_comes_next(run, monkeypatch) -> None:
+    assert run("init", *MODEL, "--npus", "64", "--global-batch", "64", "--taper", "2").code == 0
+    # The comments say how the leaf is freed: these are the lines, put in.
+    free = {
+        "leaf == 50 GB/s": "12.5 GB/s <= leaf <= 50 GB/s",
+        "# fixed_cost": "fixed_cost",
+        "objective: performance ": "objective: performance_per_cost ",
+    }
+    text = Path("plan.yaml").read_text()
+    assert "'12.5 GB/s <= leaf <= 50 GB/s'" in text
+    for old, new in free.items():
+        text = text.replace(
+            f"- {old}" if "leaf" in old else old, f"- {new}" if "leaf" in old else new
+        )
+    Path("free.yaml").write_text(text)
+    assert open_plan("free.yaml").base.prices.fixed_usd > 64 * 12_000
+    monkeypatch.setattr("libra_planner.cli.streams.sys.stderr", _Terminal())
+    done = run("optimize", "plan.yaml", "--json")
+    assert sys.stderr.getvalue().count("next:") == 0
+    payload = json.loads(done.out)
+    assert payload["bandwidth_GBps"] == pytest.approx([450, 50], rel=1e-9)
+    degrees = payload["set"][-1]
+    assert run("optimize", "plan.yaml", "--set", degrees).code == 0
+    said = sys.stderr.getvalue().splitlines()[-1]
+    assert shlex.split(said) == ["next:", "libra-planner", "check", "plan.yaml", "--set", degrees]
+    assert run("check", "plan.yaml", "--set", degrees, "--bandwidth", "450,50").code == 0
+    said = shlex.split(sys.stderr.getvalue().splitlines()[-1])
+    assert said[2:] == ["report", "plan.yaml@450,50", "--set", degrees, "-o", "report"]
+
+
+def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> None:
+    answers = ["gtp3", "gpt3", "v100-pcie", "H100-80GB", "100", "104", "400", "", "2"]
+    monkeypatch.setattr(sys, "stdin", _Terminal("\n".join(answers) + "\n"))
+    asked = run("init")
+    assert (asked.code, asked.out) == (0, "plan.yaml\n"), asked.err
+    for said in (
+        "did you mean gpt3",
+        "which comes in no scale-up domain",
+        "write 96 or 104",
+        "write 400 GB/s or 400 Gbit/s",
+        "NIC of an NPU [400Gbps]: ",
+        "All 13 nodes share a leaf",
+    ):
+        assert said in asked.err
+    assert open_plan("plan.yaml").base.topology.n_npus == 104
+    monkeypatch.setattr(sys, "stdin", _Terminal("gpt3\n"))
+    ended = run("init", "-o", "b.yaml")
+    assert ended.code == 2
+    assert "--npu: got no answer" in ended.err
+    assert not Path("b.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("", "got no --model and no --npu and no --npus, expected it: without a terminal"),
+        ("--model resnet50 --npu h100-sxm --npus 64", "--model: got kind 'cnn'"),
+        ("--model gpt3-libra --npu h100-sxm --npus 64", "--model: got h100-sxm without efficiency"),
+        ("--model gpt3 --npu v100-sxm-32gb --npus 64", "computes no bf16; write one of a100-sxm"),
+        ("--model gpt3 --npu tpu-v4 --npus 64", "is a torus"),
+        ("--model gpt3 --npu a100-pcie --npus 64", "comes in no scale-up domain"),
+        ("--model gpt3 --npu gb200 --npus 2048", "write 2,016 or 2,088"),
+        ("--model gpt3 --npu h100-sxm --npus 8", "expected two or more full domains"),
+        ("--model gpt3 --npu h100-sxm --npus 16392", "write at most 16,384"),
+        ("--model gpt3 --npu h100-sxm --npus 64 --nic 3600Gbps", "--nic: got 3600Gbps, expected less"),
+        ("--model gpt3 --npu h100-sxm --npus 64 --taper 0.5", "--taper: got '0.5'"),
+        ("--model gpt3 --npu h100-sxm --npus 64 --prices q.txt", "expected a CSV file"),
+        ("--model gpt3 --npu h100-sxm --npus 64 -o no/plan.yaml", "no/plan.yaml: "),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_planned_is_refused(flags: str, message: str, run) -> None:
+    result = run("init", *flags.split())
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert not list(Path().iterdir())
+
+
+def test_files_are_written_over_only_by_force(run) -> None:
+    Path("plan.yaml").write_text("mine")
+    flags = (*MODEL, "--npus", "64")
+    refused = run("init", *flags)
+    assert (refused.code, Path("plan.yaml").read_text()) == (2, "mine")
+    assert "plan.yaml: got a file that is there already; add --force" in refused.err
+    assert run("init", *flags, "--force").code == 0
+    assert Path("plan.yaml.bak").read_text() == "mine"
+    assert run("init", *flags, "-o", "-").out == Path("plan.yaml").read_text()
