@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,20 @@ def test_a_path_to_nothing_names_the_bundled_file() -> None:
     assert given_file("/no/such/08_rails.yaml") == "/no/such/08_rails.yaml"
     with pytest.raises(DataNotFound, match="write 08_rails"):
         given_file("plans/08_rails.yaml")
+
+
+def test_bash_completes_commands_and_bundled_names(run, tmp_path: Path) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(run("completion", "bash").out)
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    asked = (
+        f"source {script}; "
+        "COMP_WORDS=(libra-planner optimi) COMP_CWORD=1; _shtab_libra_planner; "
+        'echo "${COMPREPLY[@]}"; '
+        "COMP_WORDS=(libra-planner optimize 0b_) COMP_CWORD=2; _shtab_libra_planner; "
+        'echo "${COMPREPLY[@]}"'
+    )
+    said = subprocess.check_output(["bash", "-c", asked], text=True, cwd=tmp_path)
+    assert said.split() == ["optimize", "0b_bill"]
+    for shell in ("zsh", "fish"):
+        assert "0b_bill" in run("completion", shell).out

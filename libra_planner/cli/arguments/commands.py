@@ -309,6 +309,10 @@ _LIBRA = "Write a plan, a workload and a price book from LIBRA's four input file
 _IMPORTS: Commands = {"libra": ("bundled:import_libra", _LIBRA, _import_libra)}
 
 
+def _completion() -> Arguments:
+    return (choice("shell", ("bash", "zsh", "fish")),)
+
+
 def _tui() -> Arguments:
     return (
         given("plan", "PLAN", f"{_PLAN_FILE}; the first example without it", PLANS, nargs="?"),
@@ -332,6 +336,7 @@ _FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fa
 _NETWORK = "Size the network of a cluster: switches, cables, transceivers, power and price."
 _DESIGNS = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
 _FORMAT = "Print the JSON Schema of a file format, for editors."
+_SHELLS = "Print a script with which a shell completes commands, flags and bundled names."
 _COCKPIT = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
 COMMANDS: Commands = {
     "init": ("start.init:init", _FIRST, _init),
@@ -350,6 +355,7 @@ COMMANDS: Commands = {
     "report": ("report:report", _DESIGNS, _report),
     "list": ("bundled:list_bundled", "List what is bundled.", _list),
     "schema": ("bundled:schema", _FORMAT, _schema),
+    "completion": ("shell.completion:completion", _SHELLS, _completion),
     "import": ("", "Read another tool's files.", lambda: _IMPORTS),
     "tui": ("tui:cockpit", _COCKPIT, _tui),
 }
@@ -366,6 +372,15 @@ def flags_of(named: Sequence[str], commands: Commands = COMMANDS) -> list[str]:
         return flags_of(named, arguments)
     single = (one for some in arguments for one in (some if isinstance(some, list) else [some]))
     return ["--help", *(name for names, _ in single for name in names if name.startswith("-"))]
+
+
+def command_names(commands: Commands = COMMANDS) -> list[str]:
+    """Names of all commands and of their actions."""
+    names = list(commands)
+    for _, _, arguments in commands.values():
+        inside = arguments()
+        names += command_names(inside) if isinstance(inside, Mapping) else []
+    return names
 
 
 def add_commands(

@@ -1,0 +1,1 @@
+"""What shells ask of the command line."""
