@@ -20,14 +20,15 @@ from libra_planner.sweeps import results as sweeping
 from libra_planner.sweeps.runner import Watch
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views import flows as flow_view
-from libra_planner.views.cells import Block, escape, table
+from libra_planner.views.cells import Block, escape
 from libra_planner.views.report.compose import decision_lines, report_payload
+from libra_planner.views.sweeps import answer_table
 from libra_planner.views.times import collective as collective_view
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_ROWS = 10
+_MOST_ROWS = 5
 _OF_FLOWS: dict[str, Any] = {"n_busiest": 5, "groups": False, "traced": None}
 
 
@@ -53,13 +54,8 @@ class SweepResults(Shown, Frozen, sweeping.Results):
     def blocks(self) -> Iterator[Block]:
         """The best designs of every objective."""
         found = self.top(_MOST_ROWS)
-        yield escape(self.headline())
-        rows = [[_cell(value) for value in row] for row in found.rows]
-        yield table("", "The best of each objective", found.columns, rows)
-
-    def __str__(self) -> str:
-        frame = self.to_frame("top")
-        return str(frame.to_string(index=False, float_format="{:.6g}".format))
+        yield f"{escape(self.headline())}; the best of each objective"
+        yield answer_table(found, self.axes, len(found.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Its answers as rows: ``top``, ``pareto`` and ``everything``."""
@@ -88,12 +84,6 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         axes = new_axes(axes, figsize=(7, 4))
         sweeping.draw(self, axes, x, y)
         return axes
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "-" if value is None else str(value)
 
 
 @pythonic

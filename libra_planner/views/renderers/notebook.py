@@ -9,7 +9,7 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
-from libra_planner.plain_text import visible
+from libra_planner.plain_text import visible, visible_lines
 from libra_planner.views.cells import Block, Histogram, Table
 from libra_planner.views.renderers import terminal
 
@@ -72,13 +72,18 @@ def _pieces(markup: str) -> Iterator[str]:
 def _table(table: Table) -> str:
     aligned = ["left" if name in table.left else "right" for name in table.headings]
     head = "".join(
-        f'<th style="{_CELL.format(how)}">{escape(visible(name.strip()))}</th>'
+        f'<th style="{_CELL.format(how)}">{_lines(name)}</th>'
         for name, how in zip(table.headings, aligned, strict=True)
     )
     rows = "".join(f"<tr>{''.join(_cells(table, row, aligned))}</tr>" for row in table.all_rows)
     caption = escape(visible(table.caption))
     shown = f'<caption style="{_CAPTION}">{caption}</caption>' if caption else ""
     return f'<table style="{_TABLE}">{shown}<tr>{head}</tr>{rows}</table>'
+
+
+def _lines(heading: str) -> str:
+    """A heading, which may have several lines."""
+    return escape(visible_lines(heading.strip())).replace("\n", "<br>")
 
 
 def _cells(table: Table, row: Iterable[object], aligned: list[str]) -> Iterator[str]:
