@@ -35,6 +35,12 @@ def overrides_of(problem: Problem) -> tuple[str, ...]:
     return found
 
 
+def own_overrides_of(problem: Problem) -> tuple[str, ...]:
+    """The same without the degrees that a search has found: what the caller gave."""
+    overrides = overrides_of(problem)
+    return overrides[:-1] if getattr(problem, "found", None) is not None else overrides
+
+
 def searched_of(problem: Problem) -> SearchedPlan:
     """A plan with the search for its strategy, if there was one."""
     return SearchedPlan(problem, overrides_of(problem), getattr(problem, "found", None))

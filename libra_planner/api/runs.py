@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import overrides_of, path_given, pythonic, source_of
+from libra_planner.api.given import own_overrides_of, path_given, pythonic, source_of
 from libra_planner.api.shown import Shown, new_axes
 from libra_planner.check.report import RoutedList
 from libra_planner.errors import Fault, SpecError
@@ -146,8 +146,8 @@ class Report(Shown, reports.Report):
     def headline(self) -> str:
         """It in one line."""
         first = self.files[0]
-        others = f" and {len(self.files) - 1} other files" if len(self.files) > 1 else ""
-        return f"{first}{others}"
+        n = len(self.files) - 1
+        return f"{first}{f' and {n} other file' + 's' * (n > 1) if n else ''}"
 
     def blocks(self) -> Iterator[Block]:
         """What ``report`` prints: the decision, and the files."""
@@ -186,7 +186,7 @@ def _text(design: object) -> str:
         path_given(design, "report", "designs")
         return str(design)
     source, fix = source_of(design), "call .optimize().save('a.json') and give that path"
-    if overrides_of(design) or not isinstance(source, str | Path):
+    if own_overrides_of(design) or not isinstance(source, str | Path):
         got = "got a plan with settings, or from a dict"
         raise SpecError(Fault(got, "expected one that is a file as it is", fix, "report"))
     return str(source)

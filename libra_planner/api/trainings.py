@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import overrides_of, plan_given, pythonic, source_of
+from libra_planner.api.given import own_overrides_of, plan_given, pythonic, source_of
 from libra_planner.api.shown import Shown, draw_frontier, frontier_words, new_axes, title
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.inputs.plans import open_plan
@@ -231,7 +231,7 @@ def search_pareto(
 ) -> StrategyFrontier:
     """The frontier over strategies; :meth:`libra_planner.api.plans.Plan.search_pareto`."""
     plan_given(plan, "search_pareto")
-    opened = open_plan(source_of(plan), (*_own_overrides(plan), "objective=performance"))
+    opened = open_plan(source_of(plan), (*own_overrides_of(plan), "objective=performance"))
     batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
     base = opened.base
     _refuse_changed(plan, replace(base, objective=plan.objective))
@@ -326,7 +326,7 @@ def search(
         plan_given(plan, "search")
         if model:
             raise TypeError(f"search: got a plan and {', '.join(model)}, expected one of them")
-        opened = open_plan(source_of(plan), _own_overrides(plan))
+        opened = open_plan(source_of(plan), own_overrides_of(plan))
         _refuse_changed(plan, opened.base)
         return Found(opened.search(batches, n_best=n_best).run(None), opened.base)
     refuse_unknown("search", model, _OF_SEARCH)
@@ -341,12 +341,6 @@ def search(
         raise type(error)(*map(_named, error.faults)) from None
     runs = tuple(found.planned(one) for one in found.result.best)
     return Found(found.result, found.base, runs)
-
-
-def _own_overrides(plan: Problem) -> tuple[str, ...]:
-    """The settings without the degrees that a search has found."""
-    overrides = overrides_of(plan)
-    return overrides[:-1] if getattr(plan, "found", None) is not None else overrides
 
 
 def _refuse_changed(plan: Problem, read: Problem) -> None:
