@@ -29,21 +29,23 @@ def plan_head(problem: Problem) -> Iterator[str]:
 
 
 def setting_lines(problem: Problem) -> list[str]:
-    """The settings of a plan, in lines that a terminal of 80 columns holds.
+    """The settings of a plan: one line, or where it is very long, lines of 80 columns.
 
     Examples
     --------
     >>> import libra_planner as lp
     >>> print("\\n".join(setting_lines(lp.load_plan("examples/01_gpt3_4d.yaml"))))
-    TP 16 x DP 256, 8,192 sequences per step, loop no_overlap,
-    prices libra-ispass24 (2024-05, published)
+    TP 16 x DP 256, 8,192 sequences per step, loop no_overlap, prices libra-ispass24 ...
     """
+    text = ", ".join(problem.settings)
+    if len(text) <= _LONGEST:
+        return [text] if text else []
     glued = (one if len(one) > _LINE else one.replace(" ", _GLUE) for one in problem.settings)
     lines = wrap(", ".join(glued), _LINE, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines]
 
 
-_LINE, _GLUE = 79, "\0"
+_LONGEST, _LINE, _GLUE = 240, 79, "\0"
 
 
 def note_lines(notes: Iterable[str]) -> list[str]:
