@@ -211,9 +211,11 @@ def test_lists_and_schemas(run) -> None:
         "libra-ispass24",
     }
     plans, sweeps = run("list", "examples").out, run("list", "sweeps").out
-    assert "01_gpt3_4d.yaml" in plans
-    assert "11_codesign.yaml" in sweeps
-    assert "11_codesign.yaml" not in plans  # No plan: optimize would refuse it.
+    assert "01_gpt3_4d " in plans
+    assert "which dimension deserves" in plans
+    assert "01_gpt3_4d.yaml" in run("list", "examples", "--json").out
+    assert "11_codesign " in sweeps
+    assert "11_codesign" not in plans  # No plan: optimize would refuse it.
     for name in ("plan", "workload", "price-book", "parts", "quotes"):
         assert run("schema", name).payload["$schema"].endswith("2020-12/schema")
 
