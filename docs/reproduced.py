@@ -1,4 +1,4 @@
-"""Draws the plot of docs/reproduced.md and prints its table, from ``examples/14_libra_study.yaml``."""
+"""Draws the plot of docs/reproduced.md and prints its table: ``examples/14_libra_study.yaml``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 
 import libra_planner as lp
 from libra_planner.costs.prices import network_price_usd_per_Bps
-from libra_planner.plan.prices import load_price_book
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.plan.prices import load_price_book
 
 ROOT = Path(__file__).parents[1]
 _TIERS = {3: ("package", "node", "pod"), 4: ("chiplet", "package", "node", "pod")}
@@ -36,7 +36,9 @@ def study() -> pd.DataFrame:
 def _mean_price(shape: str) -> float:
     """Of a byte/s, USD, over the dimensions of a topology."""
     topology = parse_topology(shape, tiers=_TIERS[shape.count("_") + 1])
-    return float(network_price_usd_per_Bps(topology, load_price_book("libra-ispass24", ROOT)).mean())
+    return float(
+        network_price_usd_per_Bps(topology, load_price_book("libra-ispass24", ROOT)).mean()
+    )
 
 
 def drawn(designs: pd.DataFrame, file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     names = {item.path: item.path.as_posix().removeprefix(f"{folder}/") for item in items}
     items.sort(key=lambda item: turn.get(names[item.path], last))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for every two cores: many tests wait for a process, a screen or a clock."""
+    return (os.cpu_count() or 1) * 3 // 2
 
 
 def pytest_sessionfinish() -> None:

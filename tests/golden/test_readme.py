@@ -23,7 +23,7 @@ OBJECTIVES = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 
 
 def _consoles() -> list[tuple[str, list[str]]]:
-    texts = README + GROUPS + COLLECTIVES + OBJECTIVES + FLOWS + CHECK
+    texts = GROUPS + COLLECTIVES + OBJECTIVES + FLOWS + CHECK
     blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", texts, re.DOTALL)
     return [(command, output.splitlines()) for command, output in blocks]
 
@@ -50,12 +50,16 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_main_command_names_a_bundled_example() -> None:
-    assert (ROOT / "examples" / "0d_llama3_70b.yaml").is_file()
-    assert "libra-planner optimize examples/0d_llama3_70b.yaml" in README
+    assert (ROOT / "examples" / "0e_rails_2to1.yaml").is_file()
+    assert "libra-planner optimize 0e_rails_2to1" in README
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    assert len(README.split()) <= 720
 
 
 def _reports() -> list[list[str]]:
-    found = re.findall(r"^libra-planner report .*", README + PROCUREMENT, re.MULTILINE)
+    found = re.findall(r"^libra-planner report .*", PROCUREMENT, re.MULTILINE)
     return [shlex.split(command)[1:] for command in found]
 
 
@@ -67,17 +71,6 @@ def test_reports_that_are_shown_are_of_whole_steps(command: list[str], monkeypat
     for plan in plans:
         problem = load_plan(plan, options.settings)
         assert (problem.step.covers, problem.step.tokens_per_step is None) == ("step", False), plan
-
-
-def test_the_runs_of_the_readme_are_those_of_its_report(run, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(ROOT)
-    (command,) = [words for words in _reports() if "report" in words[words.index("-o") :]]
-    designs = run(*command[:-1], tmp_path, "--formats", "md", "--json").payload["designs"]
-    shown = re.findall(r"([\d.]+) days for \$([\d.]+)M", README)
-    assert shown == [
-        (f"{one['expected_run_s'] / 86400:.1f}", f"{one['run_cost_usd'] / 1e6:.2f}")
-        for one in designs
-    ]
 
 
 def test_the_schema_beside_the_examples_is_current(run) -> None:

@@ -1,4 +1,4 @@
-"""Every command of the tutorials, how-to pages and reproductions runs, and prints what they show."""
+"""Every command of the README, the tutorials, how-to pages and reproductions runs, and prints what they show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("howto/*.md"), DOCS / "reproduced.md"])
+PAGES = [
+    ROOT / "README.md",
+    *sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("howto/*.md"), DOCS / "reproduced.md"]),
+]
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -45,7 +48,8 @@ def test_other_commands_are_understood(page: Path) -> None:
     """What a page tells to type has flags and commands that exist."""
     from libra_planner.cli.main import command_parser
 
-    for line in re.findall(r"^libra-planner .*$", page.read_text(encoding="utf-8"), re.MULTILINE):
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+    for line in re.findall(r"^libra-planner .*$", blocks, re.MULTILINE):
         words = shlex.split(line)[1:]
         command_parser(words).parse_args(words)
 
