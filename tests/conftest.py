@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from libra_planner.cli.main import main
 
+os.environ.pop("COLUMNS", None)  # Workers of pytest-xdist find 80, where there is no terminal.
 _COMMON: dict[str, Any] = {
     "deadline": None,
     "print_blob": True,

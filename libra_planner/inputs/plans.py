@@ -279,7 +279,7 @@ class OpenedPlan(Frozen):
             fault = Fault(got, f"{expected} divide", "change global_batch", KEY)
             return SpecError(fault.located(place))
         if found.n_not_fitting == n:
-            why = "fits an NPU's memory; take more NPUs, or larger ones"
+            why = "fits an NPU's memory, or the plan's rule on it; take more NPUs, or larger ones"
             return Infeasible(f"{place}: none of {n:,} strategies {why}")
         if found.n_unproven:
             return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")

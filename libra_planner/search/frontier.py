@@ -131,7 +131,8 @@ class _Frontier:
         given = GivenFabric(fabrics.network, fabrics.model, upper)
         run = SearchRun(replace(self.search, fabrics=given), self.progress)
         run.bound()
-        return run.known._replace(likely=np.array([np.argmin(run.bounds)]))
+        best = np.flatnonzero(np.isfinite(run.bounds) & (run.bounds == run.bounds.min()))
+        return run.known._replace(likely=best[:1])
 
     def _options(self) -> Iterator[GivenFabric]:
         """What can be bought, the cheapest first; none that a cheaper one outdoes everywhere."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from libra_planner.fabric.topology import Topology
 from libra_planner.search.placement import is_placeable
+from libra_planner.step.limits import N_ENDS
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -222,6 +223,7 @@ def _chunked(
     can = (pp > 1) & (n_microbatches % pp == 0)
     chunks = _chosen(choices.interleave, np.arange(1, model.n_layers + 1))
     kept = (most[:, None] % chunks == 0) & ((chunks == 1) | can[:, None])
+    kept &= (chunks == 1) | (pp[:, None] * chunks <= model.n_layers + N_ENDS)
     row, chunk = np.nonzero(kept)
     taken = {name: column[row] for name, column in columns.items()}
     return shape[row], taken | {"interleave": chunks[chunk].astype(np.int32)}

@@ -8,7 +8,7 @@ from libra_planner.errors import Fault, refuse
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
-_ENDS = 2
+N_ENDS = 2
 """Chunks that may be without a layer: those of the embedding and of the logits (Megatron's
 ``account_for_embedding_in_pipeline_split``; Llama 3 405B has 126 layers on 128 chunks)."""
 
@@ -42,9 +42,10 @@ def _faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
     if seq % one.cp:
         yield _divisor("cp", one.cp, f"the {seq:,} tokens of a sequence")
     n_parts = one.pp * one.interleave
-    if one.pp > model.n_layers or n_parts > model.n_layers + _ENDS:
+    if one.pp > model.n_layers or n_parts > model.n_layers + N_ENDS:
         got = f"got {one.pp} stages of {one.interleave} chunks"
-        expected = f"expected at most the {model.n_layers} layers of {model.name}"
+        most = f"the {model.n_layers} layers of {model.name}"
+        expected = f"expected at most {most}, its embedding and its logits in all chunks together"
         yield Fault(got, expected, "lower pp or interleave", "parallelism.pp")
     yield from _expert_faults(model, one)
 

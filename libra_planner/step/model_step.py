@@ -93,7 +93,8 @@ class TrainedModel:
         )
         most: Any = 0.0
         for stage in self.stages:
-            held = stage.n_dense * layer.n_dense + stage.n_experts * with_experts.n_dense
+            held = stage.n_dense * float(layer.n_dense)
+            held = held + stage.n_experts * float(with_experts.n_dense)
             held = held + first * stage.has_embedding + last * stage.has_logits
             most = np.maximum(most, (np.asarray(stage.n) > 0) * held)
         return most / np.asarray(self.strategy.tp)

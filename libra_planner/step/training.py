@@ -188,7 +188,8 @@ class Step(Frozen):
 
         Bytes of all collectives and sends over bandwidth, by the model of collectives; of a
         pipeline those of its fullest kinds of stages. Of a group the weighted mean. What hides
-        behind compute counts, so that it is no part of the step time.
+        behind compute counts, so that it is no part of the step time. Not a number where it would
+        send over no bandwidth: a loop of one's own may leave its communication out.
 
         Examples
         --------
@@ -200,7 +201,8 @@ class Step(Frozen):
         """
         bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
         sent = self._sent
-        return np.divide(sent, bandwidth, out=np.zeros_like(sent), where=sent > 0)
+        without = np.where(sent > 0, np.nan, 0.0)
+        return np.divide(sent, bandwidth, out=without, where=(sent > 0) & (bandwidth > 0))
 
     @cached_property
     def _sent(self) -> Array:

@@ -170,10 +170,11 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def busy_fractions(problem: Problem, evaluation: Evaluation) -> list[float]:
+def busy_fractions(problem: Problem, evaluation: Evaluation) -> list[float | None]:
     """By dimension, the share of a step in which an NPU of the fullest stage sends over it."""
     busy_s = problem.step.busy_s(evaluation.bandwidth_bytes_per_s)
-    return [float(one) for one in busy_s / evaluation.step_time_s]
+    shares = busy_s / evaluation.step_time_s
+    return [None if np.isnan(one) else float(one) for one in shares]
 
 
 def bandwidths_GBps(bandwidth_bytes_per_s: Array) -> list[float]:

@@ -354,3 +354,18 @@ def test_flags_that_say_nothing_together(
 ) -> None:
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_chunks_are_those_that_plans_take(run) -> None:
+    """80 layers, embedding and logits are 82 chunks at most: 32 stages of 3 are too many."""
+    words = ("--model", "llama3-70b", "--npu", "h100-sxm", "--gpus", "2048", "--global-batch")
+    rows = run("search", *words, "1024", "--top", "200", "--json").payload["best"]
+    assert max(one["pp"] * one["interleave"] for one in rows) <= 82
+
+
+def test_rules_that_no_strategy_meets_are_infeasible(plan, run) -> None:
+    path = plan(text=example("0e_rails_2to1").read_text())
+    rules = "constraints=[step_time <= 1 ms, leaf == 50 GB/s, taper(spine) == 2]"
+    result = run("search", path, "--set", rules)
+    assert result.code == 3, result.err
+    assert "no strategy meets the plan's rules" in result.err

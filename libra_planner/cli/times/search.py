@@ -72,7 +72,7 @@ def search(options: argparse.Namespace) -> None:
     answer(
         options, payload, search_blocks(found.base, found.result, runs), then=_then(found.result)
     )
-    _judge(found.result)
+    _judge(found.result, len(found.result.best))
 
 
 def _refuse_mixed(options: argparse.Namespace) -> None:
@@ -91,10 +91,12 @@ def _refuse_mixed(options: argparse.Namespace) -> None:
         raise SpecError.at("--pareto", got, expected, fix)
 
 
-def _judge(found: SearchResult) -> None:
+def _judge(found: SearchResult, n_found: int) -> None:
     """The exit code of what was found."""
     if found.n_not_fitting == found.n_candidates:
-        raise Infeasible(f"{_PLACE}: no strategy fits an NPU's memory; take more NPUs")
+        raise Infeasible(f"{_PLACE}: no strategy fits an NPU's memory, or the plan's rule on it")
+    if found.is_certified and not n_found:
+        raise Infeasible(f"{_PLACE}: no strategy meets the plan's rules on any network")
     judge_search(found)
 
 
@@ -112,7 +114,7 @@ def _search_plan(options: argparse.Namespace) -> None:
     problem = opened.base
     payload = partial(plan_payload, problem, found)
     answer(options, payload, plan_blocks(problem, found), then=_then(found, options.plan))
-    _judge(found)
+    _judge(found, len(found.best))
 
 
 def _then(found: SearchResult, plan: str = "a plan") -> str:
@@ -133,7 +135,7 @@ def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -
     if found.was_stopped:
         n = f"{len(found.points)} of {found.n_points}"
         raise SolverFailed(f"{_PLACE}: stopped; {n} points are proven")
-    _judge(found.total)
+    _judge(found.total, len(found.points))
 
 
 def _batches(text: str) -> tuple[int, ...]:

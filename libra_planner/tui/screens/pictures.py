@@ -57,7 +57,7 @@ def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Te
             str(one),
             one.size,
             f"{format_bandwidth(bandwidth[i])} {tapers[i]}".rstrip(),
-            busy[i],
+            busy[i] or 0.0,  # Not known where nothing is bought and a loop sends nothing.
         )
         for i, one in enumerate(topology.dimensions)
     ]
