@@ -159,6 +159,11 @@ def test_the_space_is_that_of_plain_loops(name: str) -> None:
     assert found == set(_plain_loops(model, topology, (12, 8)))
 
 
+def _is_possible(model: Transformer, one: Strategy) -> bool:
+    """Whether it runs: chunks hold a layer, the embedding or the logits."""
+    return bool(is_schedulable(one)) and one.pp * one.interleave <= model.n_layers + 2
+
+
 def _plain_loops(
     model: Transformer, topology: Topology, batches: tuple[int, ...]
 ) -> list[tuple[int, ...]]:
@@ -178,7 +183,7 @@ def _plain_loops(
             for size in (b for b in range(1, batch // dp + 1) if batch // dp % b == 0):
                 for v in range(1, model.n_layers + 1):
                     one = Strategy(**degrees, global_batch=batch, microbatch=size, interleave=v)
-                    if -(-model.n_layers // pp) % v or not is_schedulable(one):
+                    if -(-model.n_layers // pp) % v or not _is_possible(model, one):
                         continue
                     zeros = range(4) if dp * cp > 1 else range(1)
                     for recompute, zero in product(Recompute, zeros):
