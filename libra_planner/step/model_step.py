@@ -314,13 +314,15 @@ class StepBuilder(Generic[Time]):
     def _left_microbatches(self) -> Any:
         """How many microbatches of the busiest stage no gradients may be exchanged beside.
 
-        All but the last one; with chunks those of other chunks, too; with ZeRO 3 none. In a
+        All but the last one; with chunks those of other chunks, too; none where gradients are
+        reduced for every microbatch: with ZeRO 3, and with ZeRO 2 unless it reduces once. In a
         pipeline a first chunk stays, with zero bubble those that fill what a stage waits for.
         """
         one = self.trained.strategy
         m, v, p = (np.asarray(x, dtype=float) for x in (one.n_microbatches, one.interleave, one.pp))
         last = 1 + p * (v - 1) / v
-        wanted = np.where(np.asarray(one.zero) >= _ALL_LAYERS, m, last)
+        each = 2 + self.trained.habits.reduces_once
+        wanted = np.where(np.asarray(one.zero) >= each, m, last)
         needed = (p > 1) / v
         if one.schedule is not PipelineSchedule.ONE_F_ONE_B:
             needed = np.minimum(ZERO_BUBBLE_FILL[one.schedule] * (p - 1) + 1, m)

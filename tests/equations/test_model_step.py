@@ -139,6 +139,21 @@ def test_data_parallel_by_hand() -> None:
     assert _seconds(_training(model, hidden, "SW(4)"), 1e16) == pytest.approx(base_s, rel=1e-3)
 
 
+def test_gradients_that_are_reduced_in_every_microbatch_hide_behind_all() -> None:
+    """ZeRO 2 with m = 8 sends (8 e_g + e_w)/(e_g + e_w) of ZeRO 1's, beside eight times the work."""
+    m, slow = 8, 1e9
+    one = Strategy(dp=4, global_batch=4 * m, zero=1, overlap=OverlapFractions(dp=1.0))
+    once = _training(DENSE, replace(one, global_batch=4), "SW(4)")
+    each = _training(DENSE, replace(one, zero=2), "SW(4)")
+    assert _seconds(each, slow) / _seconds(once, slow) == pytest.approx((m * 4 + 2) / (4 + 2))
+    base_s, bandwidth = _seconds(each, 1e30), _seconds(each, slow) * slow
+    assert base_s <= _seconds(each, bandwidth / (0.9 * base_s)) < 1.1 * base_s  # It slows compute.
+    late = replace(each, trained=replace(each.trained, habits=Habits(reduces_once=True)))
+    bandwidth = _seconds(once, slow) * slow
+    expected = base_s * (m - 1) / m + 0.9 * base_s  # Only the last microbatch hides it.
+    assert _seconds(late, bandwidth / (0.9 * base_s)) == pytest.approx(expected, rel=2e-2)
+
+
 def test_tensor_parallel_by_hand() -> None:
     """Four all-reduces of b s h e a layer, and those of embedding, logits and loss."""
     model, strategy = DENSE, Strategy(tp=8, global_batch=1)
