@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
-from libra_planner.evaluation import OBJECTIVES
+from libra_planner.evaluation import OBJECTIVES, max_violation
 from libra_planner.optimizer import design as proofs
 from libra_planner.optimizer.bills import frontier_of_bills, optimize_bills
 from libra_planner.optimizer.catalogue import optimize_catalogue
@@ -86,9 +86,13 @@ def solve(problem: Problem) -> Solution:
             solve(replace(problem, step=time, group_objective="weighted")).design, problem
         )
     posedness.check_compute_fits(problem)
-    solution = _surest_solution(problem, *posedness.bandwidth_bounds(problem))
-    _refuse_free(problem, proofs.checked(problem, solution.design))
-    return solution
+    bounds = posedness.bandwidth_bounds(problem)
+    roomy = replace(problem, rules=posedness.without_echoes(problem.rules))
+    found = _surest_solution(roomy, *bounds)
+    broken_by = max_violation(problem, found.design.bandwidth_bytes_per_s)
+    proven = proofs.checked(problem, replace(found.design, max_violation=broken_by))
+    _refuse_free(problem, proven)
+    return replace(found, design=proven, problem=problem)
 
 
 def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:

@@ -101,6 +101,21 @@ def test_cost_and_performance_are_two_sides_of_one_frontier(
     assert again.lower_bound >= time_s - 1e-5 * communication_s - 1e-9 * time_s
 
 
+@pytest.mark.parametrize("off", [0.0, 1e-16, 1e-13, 1e-11, 4e-10, -1e-12])
+def test_a_cap_at_the_only_possible_cost(off: float) -> None:
+    """A total that is given fixes the cost; a cap beside it, apart by rounding, changes nothing."""
+    bytes_by_dim = np.array([[0, 0, 67605440.99, 60717154.37], [0, 0, 82709042.66, 42429595.15]])
+    step = Collectives(1e-6, bytes_by_dim).expression()
+    topology, price = parse_topology("_".join(["SW(4)"] * 4)), (5e-7,) * 4
+    total = Rule("total", (1.0,) * 4, "==", 1e9, "GB/s", 1e9)
+    problem = plan_of("plan", "random", topology, step, np.array(price), (total,))
+    cap = Rule("cost", price, "<=", 500.0 * (1 - off), "$", 1.0)
+    capped = optimize(replace(problem, rules=(total, cap)))
+    assert capped.objective == pytest.approx(optimize(problem).objective, rel=1e-9)
+    assert capped.optimality_gap <= 1e-6
+    assert capped.max_violation <= 1e-9
+
+
 @settings(max_examples=40)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_geometric_programming_agrees(n_dims: int, seed: int) -> None:

@@ -312,6 +312,38 @@ def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
     return row_bounds(_rule_rows(problem.rules, problem.topology.n_dims))
 
 
+def without_echoes(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The rules but for bounds that an equality of the same direction meets to the tolerance.
+
+    ``x == 5`` and ``x <= 5 (1 - 1e-12)`` hold together only as far as rules are judged (1e-9,
+    C9). No solver has room between them, and the multipliers of both grow without end. What
+    meets the equality meets the bound; and fewer rules only make the proven bound weaker.
+
+    Examples
+    --------
+    >>> both = Rule("a", (2.0, 4.0), "==", 6.0), Rule("b", (1.0, 2.0), "<=", 3.0 * (1 - 1e-12))
+    >>> [rule.text for rule in without_echoes(both)]
+    ['a']
+    >>> [rule.text for rule in without_echoes((both[0], Rule("c", (1.0, 2.0), "<=", 2.9)))]
+    ['a', 'c']
+    """
+    equal = [rule for rule in rules if rule.sense == "=="]
+    return tuple(
+        rule
+        for rule in rules
+        if rule.sense == "==" or not any(_echoes(rule, other) for other in equal)
+    )
+
+
+def _echoes(rule: Rule, equality: Rule) -> bool:
+    """Whether a bound is an equality's own value, as far as rules are judged."""
+    row, other = np.array(rule.coefficients), np.array(equality.coefficients)
+    factor = float(row @ other) / (float(other @ other) or 1.0)
+    parallel = (abs(row - factor * other) <= _ROUNDING * abs(row)).all()
+    off = abs(factor * equality.bound - rule.bound)
+    return bool(parallel and off <= RULE_TOLERANCE / 2 * abs(rule.bound))
+
+
 def row_bounds(rows: RuleRows) -> tuple[Array, Array]:
     """Least and greatest bandwidth of each dimension under one problem's rules, bytes/s."""
     unit = bandwidth_units(rows)
