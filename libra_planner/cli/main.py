@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from libra_planner import __version__
 from libra_planner.cli.arguments.commands import COMMANDS, add_commands, flags_of
+from libra_planner.cli.arguments.helping import PROGRAM, formatter, help_text
 from libra_planner.cli.arguments.making import find_files
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
 from libra_planner.errors import close_names
@@ -61,7 +62,11 @@ def _exit_code(arguments: Sequence[str], at_interrupt: Callable[[int], int]) -> 
 
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
     try:
-        command_parser(arguments).parse_args(_joined_negatives(arguments), options)
+        parser = command_parser(arguments)
+        if not arguments:
+            parser.print_help(sys.stderr)
+            raise SystemExit(BAD_INPUT)
+        parser.parse_args(_joined_negatives(arguments), options)
     except SystemExit:
         sys.stdout.flush()  # Of --help and --version.
         raise
@@ -92,8 +97,17 @@ def _joined_negatives(arguments: Sequence[str]) -> list[str]:
 class _Parser(argparse.ArgumentParser):
     """A parser that does not hide that it cannot write, and shows what it was given."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=formatter, **settings)
+
     flags: Sequence[str] = ()
     """Of the command that is named, to suggest one for a wrong one."""
+
+    whole_help = ""
+    """Of the program, which lists its commands in its own way."""
+
+    def format_help(self) -> str:
+        return self.whole_help or super().format_help()
 
     def error(self, message: str) -> NoReturn:
         near = f"; did you mean {' or '.join(meant)}?" if (meant := self._meant(message)) else ""
@@ -113,13 +127,8 @@ class _Parser(argparse.ArgumentParser):
 
 def command_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """What reads a command line; it knows the arguments of the commands that are named there."""
-    parser = _Parser(
-        prog="libra-planner",
-        description="Plans the network bandwidth of AI training clusters.",
-        epilog="exit codes: 0 done, 2 bad input, 3 infeasible or ill-posed, "
-        "4 not certified, 130 interrupted; 1 is a fault of libra-planner",
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog=PROGRAM, allow_abbrev=False)
+    parser.whole_help = help_text({name: about for name, (_, about, _) in COMMANDS.items()})
     parser.add_argument("--version", action="version", version=__version__)
     parser.flags = flags_of(arguments)
     add_commands(parser, COMMANDS, arguments, "COMMAND")

@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -19,19 +20,50 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
+from libra_planner.cli.arguments.commands import COMMANDS, command_names
+from libra_planner.cli.arguments.helping import EXAMPLES, GROUPS
+from libra_planner.cli.main import command_parser
 from libra_planner.optimizer import optimize as optimizing
+from libra_planner.reading.bundled import given_file
 from libra_planner.views.design import design_blocks
 from libra_planner.views.renderers.terminal import show
 from tests.conftest import PLAN
 
 ROOT = Path(__file__).parents[2]
+KINDS = ("examples", "sweeps", "flow-fabrics", "flow-lists")
 
 
-def test_help_names_every_command(run) -> None:
+def test_help_names_every_command_under_who_asks_for_it(run) -> None:
+    named = [name for names in GROUPS.values() for name in names]
+    assert sorted(named) == sorted(COMMANDS)
     result = run("--help")
     assert result.code == 0
-    for command in ("optimize", "evaluate", "collective", "list", "schema", "import"):
-        assert command in result.out
+    listed = re.findall(r"^  (\w+) +[A-Z]", result.out, re.MULTILINE)
+    assert listed == named
+    alone = run()
+    assert (alone.code, alone.out, alone.err) == (2, "", result.out)
+
+
+@pytest.mark.parametrize("command", ["", *command_names()])
+def test_help_fits_80_columns(command: str, run, monkeypatch) -> None:
+    """A command under another one is asked with it."""
+    over = dict.fromkeys(("plan", "run", "show", "design"), "sweep") | {"libra": "import"}
+    words = [word for word in (over.get(command, ""), command) if word]
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(*words, "--help")
+    assert result.code == 0
+    assert max(map(len, result.out.splitlines())) < 80
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_examples_of_the_help_are_understood(command: str) -> None:
+    for typed, _ in EXAMPLES[command]:
+        words = shlex.split(typed)
+        assert typed.startswith(command)
+        if "--help" not in words:
+            command_parser(words).parse_args(words)
+            bundled = [word for word in words if re.match(r"\d\w_|flowtracer", word)]
+            assert all(Path(given_file(x.partition("@")[0], KINDS)).is_file() for x in bundled)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import abspath
 from typing import Any
 
 from libra_planner.cli.arguments import times
+from libra_planner.cli.arguments.helping import PROGRAM, examples_text, usage
 from libra_planner.cli.arguments.making import (
     BANDWIDTH,
     JSON,
@@ -19,6 +20,7 @@ from libra_planner.cli.arguments.making import (
     Argument,
     Arguments,
     Commands,
+    Titled,
     choice,
     flag_of,
     given,
@@ -26,6 +28,7 @@ from libra_planner.cli.arguments.making import (
     switch,
     text,
 )
+from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
 from libra_planner.reading.bundled import FLOW_FABRICS, FLOW_LISTS, PLANS, SWEEPS
 
 
@@ -50,9 +53,11 @@ def _quotes() -> tuple[Argument, ...]:
 
 
 _PLAN_FILE = "plan file (YAML), or a bundled plan's name: list examples"
-_PLAN = (given("plan", "PLAN", _PLAN_FILE, PLANS), *_settings(), *_quotes())
-_SWEEP = given("plan", "SWEEP", "sweep file (YAML), or a bundled one's name: list sweeps", SWEEPS)
-_DIRECTORY = text("directory", "DIR", "run directory")
+_PLAN: tuple[Argument | Titled, ...] = (
+    given("plan", "PLAN", _PLAN_FILE, PLANS),
+    *_settings(),
+    Titled("prices", _quotes()),
+)
 _GROUPS = switch("--groups", "FIM of every ECMP group too")
 _SEEDS = (
     "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, fewer "
@@ -116,11 +121,18 @@ def _init() -> Arguments:
 
 def _optimize() -> Arguments:
     goal = "of the designs' links: iterate with what they deliver; "
-    return *_PLAN, *_policy("--routing", goal), *_TRAFFIC
+    return (
+        *_PLAN,
+        Titled("the best design on its links, by --routing", [*_policy("--routing", goal)]),
+        Titled("traffic, with --routing", _TRAFFIC),
+    )
 
 
 def _evaluate() -> Arguments:
     return *_PLAN, text("--bandwidth", "B1,B2,...", BANDWIDTH, required=True)
+
+
+_ALGORITHMS = ("library", "fastest", "compare")
 
 
 def _check() -> Arguments:
@@ -133,15 +145,17 @@ def _check() -> Arguments:
     return (
         given("plans", "PLAN", what, PLANS, nargs="+"),
         *_settings(),
-        *_quotes(),
         text("--bandwidth", "B1,B2,...", f"{BANDWIDTH}; without it the plan's optimum"),
-        *_policy("--policy", after="; default ecmp", default="ecmp"),
-        *_TRAFFIC,
-        choice("--algorithms", ("library", "fastest", "compare"), algorithms, default="library"),
         *_failures("drawn for every seed", MANY),
         switch("--n-1", once, dest="single_failures"),
         text("--trace", "SRC-DST", "show one flow hop by hop"),
         _GROUPS,
+        Titled("routing", [*_policy("--policy", after="; default ecmp", default="ecmp")]),
+        Titled(
+            "traffic",
+            [*_TRAFFIC, choice("--algorithms", _ALGORITHMS, algorithms, default=_ALGORITHMS[0])],
+        ),
+        Titled("prices", _quotes()),
     )
 
 
@@ -150,75 +164,24 @@ def _pareto() -> Arguments:
     return *_PLAN, switch("--csv", "print CSV (instead of --json)"), points
 
 
-def _sweep_run() -> Arguments:
-    directory = "run directory; one of the same sweep is finished"
-    workers = "processes on this machine; 0 (default) works in this one"
-    return (
-        _SWEEP,
-        text("-o --output", "DIR", directory, required=True),
-        [
-            number("--workers", 0, 1024, workers, default=0),
-            text("--scheduler", "tcp://HOST:PORT", "a dask scheduler to use"),
-        ],
-        switch("--json-progress", "print one JSON object per update"),
-    )
-
-
-def _sweep_show() -> Arguments:
-    fim = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
-    times = (
-        "times to rank by: of the plan's model (default without --fim), or on the links (default "
-        "with --fim), of a sweep with check:"
-    )
-    figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
-    return (
-        _DIRECTORY,
-        [
-            switch("--pareto", "frontier of time and cost"),
-            number("--top", 1, 10**9, "best N designs (default 10)"),
-            text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
-            text("--group-by", "AXIS", "best design for each value of an axis"),
-        ],
-        switch("--fim", fim),
-        choice("--by", ("ideal", "effective"), times),
-        [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],
-        text("--plot", "OUT", figure, nargs="+"),
-        text("--x", "AXIS", "axis of the figure"),
-        text("--y", "AXIS", "second axis of the figure"),
-    )
-
-
-def _sweep_design() -> Arguments:
-    row = number("row", 0, 10**12, "number of the row", metavar="ROW")
-    to = text("-o --output", "PLAN", "plan to write (- for stdout)", required=True)
-    return _DIRECTORY, row, to
-
-
-_SWEEPS: Commands = {
-    "plan": ("sweep:plan", "How many designs, how long, how big.", lambda: (_SWEEP, JSON)),
-    "run": ("sweep:run", "Solve all designs, or what is missing of them.", _sweep_run),
-    "show": ("sweep:show", "Best designs, frontier, SQL, CSV and figures.", _sweep_show),
-    "design": ("sweep:design", "Write a row as a plan for optimize.", _sweep_design),
-}
-
-
 def _flows() -> Arguments:
     table = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
+    several = "all policies that find paths in one table, with their usual options"
+    compare = switch("--compare", several)
+    hops = text("--hops", "TABLE.csv", "hops flow,switch,egress[,layer] instead of FLOWS")
+    interfaces = text("--interfaces", "TABLE.csv", "all of them: switch,egress[,layer]")
     return (
         text("fabric", "FABRIC", "fabric file (YAML) or preset: list fabrics", nargs="?"),
         given("flows", "FLOWS", table, FLOW_LISTS, nargs="?"),
-        *_DRAWS,
         # Without defaults, so that what is given can be told from what is not.
         *_failures("drawn per seed", 1000, None),
         text("--rates", "OUT.csv", "write flow_id,rate_GBps,finish_s of every flow (- for stdout)"),
         text("--trace", "FLOW_ID", "show one flow hop by hop"),
-        text("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
-        text("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),
-        *_policy("--policy", after="; default ecmp"),
-        switch("--compare", "all policies that find paths in one table, with their usual options"),
         switch("--fim-only", "no rates and completion times"),
         _GROUPS,
         JSON,
+        Titled("routing", [*_DRAWS, *_policy("--policy", after="; default ecmp"), compare]),
+        Titled("a measured fabric", [hops, interfaces]),
     )
 
 
@@ -256,7 +219,8 @@ def _fabric() -> Arguments:
 def _list() -> Arguments:
     files = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", *PLANS, *SWEEPS)
     flows = (*FLOW_FABRICS, *FLOW_LISTS)
-    return choice("kind", (*files, *flows, "npus", "scale-ups", "clusters")), JSON
+    kinds = (*files, *flows, "npus", "scale-ups", "clusters")
+    return choice("kind", kinds, ", ".join(kinds), metavar="KIND"), JSON
 
 
 def _schema() -> Arguments:
@@ -270,7 +234,7 @@ def _schema() -> Arguments:
         "sweep",
         "system",
     )
-    return (choice("format", formats),)
+    return (choice("format", formats, ", ".join(formats), metavar="FORMAT"),)
 
 
 def _report() -> Arguments:
@@ -291,7 +255,7 @@ def _report() -> Arguments:
         text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
         switch("--allow-missing", "total without the parts that have no price"),
         *_settings("every plan"),
-        *_quotes(),
+        Titled("prices", _quotes()),
     )
 
 
@@ -310,7 +274,8 @@ _IMPORTS: Commands = {"libra": ("bundled:import_libra", _LIBRA, _import_libra)}
 
 
 def _completion() -> Arguments:
-    return (choice("shell", ("bash", "zsh", "fish")),)
+    shells = ("bash", "zsh", "fish")
+    return (choice("shell", shells, "bash, zsh or fish", metavar="SHELL"),)
 
 
 def _tui() -> Arguments:
@@ -321,23 +286,23 @@ def _tui() -> Arguments:
     )
 
 
-_FIRST = "Write a first plan, with comments: asks on a terminal what flags do not say."
-_OPTIMIZE = "Find the bandwidth of every dimension that is best for the plan's objective."
-_EVALUATE = "Step time and cost of a given bandwidth vector."
-_CHECK = "Step time of a design on real links, as a routing policy loads them."
-_FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
-_COLLECTIVES = "Time of a single collective, or of a CSV file of them."
-_KERNELS = "Time of a single kernel, such as a matrix multiply, or of a CSV file of them."
-_TRAINING = "Time, throughput and memory of a training step, or of a CSV file of runs."
-_BEST_STRATEGY = "The best ways to train a model on given NPUs: all that fit are compared, proven."
-_REFIT = "Fit the constants of measured collectives to your own cluster."
-_MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
-_FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
-_NETWORK = "Size the network of a cluster: switches, cables, transceivers, power and price."
-_DESIGNS = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
+_FIRST = "Write a first plan, with comments; asks what flags do not say."
+_OPTIMIZE = "Find the best bandwidth of every dimension, with a proof."
+_EVALUATE = "Time and price a given bandwidth vector."
+_CHECK = "Time a design on real links, as a routing policy loads them."
+_FRONTIER = "Find the fastest design at each of a range of costs."
+_COLLECTIVES = "Time a collective, or every row of a CSV file of them."
+_KERNELS = "Time a kernel, such as a matrix multiply, or a file of them."
+_TRAINING = "Time a training step, or every row of a CSV file of runs."
+_BEST_STRATEGY = "Find the best parallelism of all that fit, with a proof."
+_REFIT = "Fit the model's constants to measurements of your cluster."
+_MANY_PLANS = "Optimise a plan for all combinations of values of its axes."
+_FLOW_LIST = "Route a list of flows: imbalance, rates, completion times."
+_NETWORK = "Size a cluster's network: switches, cables, power, price."
+_DESIGNS = "Compare one to ten designs for those who buy: bill, costs."
 _FORMAT = "Print the JSON Schema of a file format, for editors."
-_SHELLS = "Print a script with which a shell completes commands, flags and bundled names."
-_COCKPIT = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
+_SHELLS = "Print a script that completes commands, flags and names."
+_COCKPIT = "Open the cockpit: fabric, bars, plots, sweeps, reports."
 COMMANDS: Commands = {
     "init": ("start.init:init", _FIRST, _init),
     "optimize": ("design:optimize", _OPTIMIZE, _optimize),
@@ -349,7 +314,7 @@ COMMANDS: Commands = {
     "collective": ("times.collective:collective", _COLLECTIVES, times.collective),
     "kernels": ("times.kernels:kernels", _KERNELS, times.kernels),
     "calibrate": ("times.calibrate:calibrate", _REFIT, times.calibrate),
-    "sweep": ("", _MANY_PLANS, lambda: _SWEEPS),
+    "sweep": ("", _MANY_PLANS, lambda: SWEEP_ACTIONS),
     "flows": ("flows:flows", _FLOW_LIST, _flows),
     "fabric": ("fabric:fabric", _NETWORK, _fabric),
     "report": ("report:report", _DESIGNS, _report),
@@ -370,8 +335,19 @@ def flags_of(named: Sequence[str], commands: Commands = COMMANDS) -> list[str]:
     arguments = commands[name][2]()
     if isinstance(arguments, Mapping):
         return flags_of(named, arguments)
-    single = (one for some in arguments for one in (some if isinstance(some, list) else [some]))
-    return ["--help", *(name for names, _ in single for name in names if name.startswith("-"))]
+    names = (name for names, _ in _single(arguments) for name in names)
+    return ["--help", *(name for name in names if name.startswith("-"))]
+
+
+def _single(arguments: Arguments) -> Iterator[Argument]:
+    """Arguments without what some have in common."""
+    for one in arguments:
+        if isinstance(one, Titled):
+            yield from _single(one.arguments)
+        elif isinstance(one, list):
+            yield from one
+        else:
+            yield one
 
 
 def command_names(commands: Commands = COMMANDS) -> list[str]:
@@ -387,11 +363,13 @@ def add_commands(
     parser: argparse.ArgumentParser, commands: Commands, named: Sequence[str], metavar: str
 ) -> None:
     """Add commands, of which those that are ``named`` get their arguments."""
-    added = parser.add_subparsers(required=True, metavar=metavar)
+    title = f"{metavar.lower()}s"
+    added = parser.add_subparsers(required=True, metavar=metavar, title=title)
     for name, (call, what, arguments) in commands.items():
         about = None if name == "import" else what
         one = added.add_parser(name, help=what, description=about, allow_abbrev=False)
         one.set_defaults(call=call)
+        one.epilog = examples_text(one.prog.removeprefix(f"{PROGRAM} "))
         if name in named:
             _fill(one, arguments(), named)
 
@@ -400,8 +378,13 @@ def _fill(parser: Any, arguments: Arguments | Commands, named: Sequence[str]) ->
     if isinstance(arguments, Mapping):
         add_commands(parser, arguments, named, "FORMAT" if arguments is _IMPORTS else "ACTION")
         return
+    arguments = list(arguments)
+    if isinstance(parser, argparse.ArgumentParser):
+        parser.usage = usage(parser.prog, _single(arguments))
     for one in arguments:
-        if isinstance(one, list):
+        if isinstance(one, Titled):
+            _fill(parser.add_argument_group(one.title), one.arguments, named)
+        elif isinstance(one, list):
             _fill(parser.add_mutually_exclusive_group(), one, named)
         else:
             parser.add_argument(*one[0], **one[1])

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from libra_planner.reading import bundled
 
 Argument = tuple[Sequence[str], Mapping[str, Any]]
 """Names of an argument, and the rest of what ``add_argument`` takes."""
-Arguments = Iterable[Argument | list[Argument]]
+
+
+class Titled(NamedTuple):
+    """Arguments that stand in the help under a title of their own."""
+
+    title: str
+    arguments: Sequence[Argument | list[Argument]]
+
+
+Arguments = Iterable[Argument | list[Argument] | Titled]
 """In the order of the help; of those in a list only one can be given."""
 Commands = Mapping[str, tuple[str, str, Callable[[], "Arguments | Commands"]]]
 """By name: a command's function (``module:function``), what it does, and what it takes."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from libra_planner.cli.arguments.making import (
     BANDWIDTH,
     JSON,
     MANY,
+    Argument,
     Arguments,
+    Titled,
     choice,
     given,
     number,
@@ -107,27 +111,31 @@ def kernels() -> Arguments:
 
 
 _MOST = 10**7
-_COUNTS = (
-    ("--gpus --npus", "NPUs in all; default: the product of the degrees"),
-    ("--tp", "tensor parallelism; default 1"),
-    ("--cp", "context parallelism; default 1"),
-    ("--pp", "pipeline stages; default 1"),
-    ("--dp", "data parallelism; default: what is left of the NPUs"),
-    ("--ep", "expert parallelism; default 1"),
-    ("--etp", "tensor parallelism of experts; default 1"),
-    ("--global-batch", "sequences per step"),
-    ("--seq", "tokens of a sequence; default: the model's"),
-    ("--interleave", "chunks of layers of each stage; default 1"),
-    ("--layers", "instead of the model's, as all that follow"),
-    ("--hidden", "width of the model"),
-    ("--heads", "query heads"),
-    ("--kv-heads", "heads of keys and values"),
-    ("--ffn", "width of the feed-forward part"),
-    ("--moe-ffn", "width of one expert"),
-    ("--vocab", "tokens known"),
-    ("--experts", "routed experts of a layer"),
-    ("--topk", "experts of a token"),
-)
+_RUN = {
+    "--gpus --npus": "NPUs in all; default: the product of the degrees",
+    "--global-batch": "sequences per step",
+    "--seq": "tokens of a sequence; default: the model's",
+}
+_DEGREES = {
+    "--tp": "tensor parallelism; default 1",
+    "--cp": "context parallelism; default 1",
+    "--pp": "pipeline stages; default 1",
+    "--dp": "data parallelism; default: what is left of the NPUs",
+    "--ep": "expert parallelism; default 1",
+    "--etp": "tensor parallelism of experts; default 1",
+    "--interleave": "chunks of layers of each stage; default 1",
+}
+_SHAPE = {
+    "--layers": "layers",
+    "--hidden": "width of the model",
+    "--heads": "query heads",
+    "--kv-heads": "heads of keys and values",
+    "--ffn": "width of the feed-forward part",
+    "--moe-ffn": "width of one expert",
+    "--vocab": "tokens known",
+    "--experts": "routed experts of a layer",
+    "--topk": "experts of a token",
+}
 _TAPER = (
     text("--taper --oversubscription", "T", "links down over links up of a leaf; default 1"),
     number("--nodes-per-leaf", 1, _MOST, "where there is a taper; default: up to 32 that fit"),
@@ -139,8 +147,26 @@ def train() -> Arguments:
     """Of ``train``."""
     yield text("--model", "NAME", "bundled model, workload file, or any name with --layers ...")
     yield text("--npu", "NAME", "such as h100-sxm: list npus")
-    for names, what in _COUNTS:
-        yield number(names, 1, _MOST, what)
+    yield from _counts(_RUN)
+    types = ("bf16", "fp16", "fp8", "fp4")
+    yield choice("--dtype", types, "of matrix multiplies; default bf16")
+    full = "scores counted in model FLOP/s: full (default, as Megatron) or causal (half)"
+    yield choice("--attention-flops", ("full", "causal"), full, default="full")
+    yield text("--csv", "RUNS", "table of runs; adds predictions and a message to every row")
+    yield JSON
+    yield Titled("parallelism", [*_parallelism()])
+    nics = "cluster: list clusters; or NICs of a node, such as 8x400Gbps"
+    system = text("--system", "FILE", "constants of your cluster, by calibrate (YAML)")
+    yield Titled("network", [text("--fabric", "NAME", nics), *_TAPER, system])
+    yield Titled("shape, instead of the model's own", [*_counts(_SHAPE)])
+
+
+def _counts(known: Mapping[str, str]) -> Iterator[Argument]:
+    return (number(names, 1, _MOST, what) for names, what in known.items())
+
+
+def _parallelism() -> Iterator[Argument | list[Argument]]:
+    yield from _counts(_DEGREES)
     yield text("--microbatch", "N", "sequences of a microbatch; auto: the fastest that fits")
     yield choice("--zero", ("0", "1", "2", "3"), "ZeRO stage (3: FSDP); default: the library's")
     recompute = ("none", "selective", "full")
@@ -155,8 +181,6 @@ def train() -> Arguments:
             default=None,
         ),
     ]
-    types = ("bf16", "fp16", "fp8", "fp4")
-    yield choice("--dtype", types, "of matrix multiplies; default bf16")
     yield text(
         "--library",
         "NAME",
@@ -164,13 +188,6 @@ def train() -> Arguments:
         "megatron-2021, megatron-lm, deepspeed, megascale, deepseek, fsdp or internevo",
     )
     yield choice("--schedule", ("1f1b", "zb-h1", "zb-h2"), "of the pipeline; default 1f1b")
-    yield text("--fabric", "NAME", "cluster: list clusters; or NICs of a node, such as 8x400Gbps")
-    yield from _TAPER
-    full = "scores counted in model FLOP/s: full (default, as Megatron) or causal (half)"
-    yield choice("--attention-flops", ("full", "causal"), full, default="full")
-    yield text("--system", "FILE", "constants of your cluster, by calibrate (YAML)")
-    yield text("--csv", "RUNS", "table of runs; adds predictions and a message to every row")
-    yield JSON
 
 
 def search() -> Arguments:

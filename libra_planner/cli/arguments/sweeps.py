@@ -1,0 +1,71 @@
+"""What the actions of ``sweep`` take."""
+
+from __future__ import annotations
+
+from libra_planner.cli.arguments.making import (
+    JSON,
+    Arguments,
+    Commands,
+    choice,
+    given,
+    number,
+    switch,
+    text,
+)
+from libra_planner.reading.bundled import SWEEPS
+
+_SWEEP = given("plan", "SWEEP", "sweep file (YAML), or a bundled one's name: list sweeps", SWEEPS)
+_DIRECTORY = text("directory", "DIR", "run directory")
+
+
+def _sweep_run() -> Arguments:
+    directory = "run directory; one of the same sweep is finished"
+    workers = "processes on this machine; 0 (default) works in this one"
+    return (
+        _SWEEP,
+        text("-o --output", "DIR", directory, required=True),
+        [
+            number("--workers", 0, 1024, workers, default=0),
+            text("--scheduler", "tcp://HOST:PORT", "a dask scheduler to use"),
+        ],
+        switch("--json-progress", "print one JSON object per update"),
+    )
+
+
+def _sweep_show() -> Arguments:
+    fim = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
+    times = (
+        "times to rank by: of the plan's model (default without --fim), or on the links (default "
+        "with --fim), of a sweep with check:"
+    )
+    figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
+    return (
+        _DIRECTORY,
+        [
+            switch("--pareto", "frontier of time and cost"),
+            number("--top", 1, 10**9, "best N designs (default 10)"),
+            text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
+            text("--group-by", "AXIS", "best design for each value of an axis"),
+        ],
+        switch("--fim", fim),
+        choice("--by", ("ideal", "effective"), times),
+        [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],
+        text("--plot", "OUT", figure, nargs="+"),
+        text("--x", "AXIS", "axis of the figure"),
+        text("--y", "AXIS", "second axis of the figure"),
+    )
+
+
+def _sweep_design() -> Arguments:
+    row = number("row", 0, 10**12, "number of the row", metavar="ROW")
+    to = text("-o --output", "PLAN", "plan to write (- for stdout)", required=True)
+    return _DIRECTORY, row, to
+
+
+SWEEP_ACTIONS: Commands = {
+    "plan": ("sweep:plan", "How many designs, how long, how big.", lambda: (_SWEEP, JSON)),
+    "run": ("sweep:run", "Solve all designs, or what is missing of them.", _sweep_run),
+    "show": ("sweep:show", "Best designs, frontier, SQL, CSV and figures.", _sweep_show),
+    "design": ("sweep:design", "Write a row as a plan for optimize.", _sweep_design),
+}
+"""In the order of the help."""
