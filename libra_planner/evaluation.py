@@ -344,6 +344,7 @@ class TimeModel(StrEnum):
 
     PLAN = "by the plan's model"
     OWN_LINKS = "on partial groups' own links"
+    BILLED = "on the whole ports of the bill"
     CHECKED = "on the links as checked"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.check.links import CheckReport, LinkCheck
+from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative, with_bills
@@ -70,6 +71,8 @@ class Candidate:
     ----------
     proposal : what is proposed.
     evaluation : by the plan's model.
+    billed : the same at the bandwidth of the whole ports that are bought; ``evaluation`` itself
+        where that is what the design asks for.
     bought, bill, facility, bridges : parts, their cost, racks, and the linear model beside it.
     check : the links under a routing policy, where one was asked for.
     n_tokens : of a training run.
@@ -77,6 +80,7 @@ class Candidate:
 
     proposal: Proposal
     evaluation: Evaluation = field(repr=False)
+    billed: Evaluation = field(repr=False)
     bought: lines.Purchase = field(repr=False)
     bill: Bill = field(repr=False)
     facility: lines.Facility = field(repr=False)
@@ -97,12 +101,21 @@ class Candidate:
     def step_time_by(self, model: TimeModel) -> float:
         """T, seconds, by a model, or what knows next to it of the links.
 
-        Without a check that is own links, where no group is partial the plan's model.
+        Without a check those are the ports of the bill, where no group is partial in the plan's
+        model.
         """
         if model is TimeModel.CHECKED and self.check is not None:
             return float(self.check.effective_step_time_s.mean())
-        found = self.evaluation
-        return found.step_time_s if model is TimeModel.PLAN else found.own_links_step_time_s
+        if model is TimeModel.PLAN:
+            return self.evaluation.step_time_s
+        found = self.evaluation if model is TimeModel.OWN_LINKS else self.billed
+        return found.own_links_step_time_s
+
+    @property
+    def is_faster_as_bought(self) -> bool:
+        """Whether whole ports make a shorter step than the bandwidth asked for."""
+        asked_s = self.evaluation.own_links_step_time_s
+        return self.billed.own_links_step_time_s < asked_s * (1 - SAME_SPEED)
 
     @property
     def step_time_s(self) -> float:
@@ -112,7 +125,7 @@ class Candidate:
     @property
     def band_s(self) -> tuple[float, float] | None:
         """Ends of :attr:`step_time_s` by the band of the model (C23); ``None`` without a class."""
-        band_s, model_s = self.evaluation.band_s, self.evaluation.step_time_s
+        band_s, model_s = self.billed.band_s, self.billed.step_time_s
         if band_s is None or not model_s:
             return None
         low, high = (end_s / model_s * self.step_time_s for end_s in band_s)
@@ -261,6 +274,8 @@ def candidate(
     chosen = fastest_alternative(problem, bandwidth_Bps)
     evaluation = evaluated(chosen, bandwidth_Bps)
     bought = lines.purchase(problem, bandwidth_Bps, proposal.shop.parts)
+    billed_Bps = bought.design.bandwidth_Bps
+    is_asked = np.allclose(billed_Bps, bandwidth_Bps, rtol=SAME_SPEED, atol=0.0)
     bill, facility = lines.system_bill(bought, proposal.shop, proposal.npu)
     server = proposal.shop.assumptions.server
     check = None
@@ -270,6 +285,7 @@ def candidate(
     return Candidate(
         proposal=proposal,
         evaluation=evaluation,
+        billed=evaluation if is_asked else evaluated(chosen, billed_Bps),
         bought=bought,
         bill=bill,
         facility=facility,

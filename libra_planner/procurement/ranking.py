@@ -56,7 +56,12 @@ def known_models(candidates: Sequence[Candidate]) -> tuple[TimeModel, ...]:
     """Models that know every design's time, the one that knows most of the links last (C6)."""
     own = any(one.evaluation.real_link_step_time_s is not None for one in candidates)
     checked = all(one.check is not None for one in candidates)
-    known = {TimeModel.PLAN: True, TimeModel.OWN_LINKS: own, TimeModel.CHECKED: checked}
+    known = {
+        TimeModel.PLAN: True,
+        TimeModel.OWN_LINKS: own,
+        TimeModel.BILLED: any(one.is_faster_as_bought for one in candidates),
+        TimeModel.CHECKED: checked,
+    }
     return tuple(model for model, is_known in known.items() if is_known)
 
 

@@ -393,15 +393,8 @@ def planes_text(nic_Bps: float, n_planes: int) -> str:
     return f"a NIC of {format_line_rate(nic_Bps)} needs {n_planes} ports of {port}; ask its seller"
 
 
-def whole_link_notes(design: RealizedDesign, *, is_checked: bool = True) -> Iterator[str]:
-    """Where whole links are more than the design asks for.
-
-    Parameters
-    ----------
-    design : as it is built.
-    is_checked : whether step times are of its links, else of the bandwidth asked for.
-    """
-    times = "step times use all of it" if is_checked else "step times use what is asked for"
+def whole_link_notes(design: RealizedDesign) -> Iterator[str]:
+    """Where whole links are more than the design asks for."""
     for one in design.dimensions:
         n_planes = one.settings.n_planes if one.settings is not None and not one.place else 1
         if n_planes > 1:
@@ -412,7 +405,7 @@ def whole_link_notes(design: RealizedDesign, *, is_checked: bool = True) -> Iter
             if one.place:
                 has = f"whole links up are {format_bandwidth(one.bandwidth_Bps)} per NPU"
             asked = f"{format_bandwidth(one.asked_Bps)} is asked for"
-            yield f"{one.label}: {has}, {asked}; {times}"
+            yield f"{one.label}: {has}, {asked}; step times use all of it"
 
 
 def _ignored(built: RealizedDimension) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.ranking import ranking, times_s
-from libra_planner.views.report.compose import documents
+from libra_planner.views.report.compose import documents, report_payload
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 
@@ -157,6 +157,28 @@ def test_checked_times_rank_where_all_are_checked(checked) -> None:
     scale = 1024 * 2048
     assert times_s(checked.candidates)[0] == pytest.approx([s / scale for s in effective])
     assert "on the links as checked" in decision_section(checked).cards[1].figure
+
+
+def test_designs_of_one_bill_take_one_time() -> None:
+    """15 GB/s are bought as a NIC of 25 GB/s, and run as fast as a check finds these links."""
+    plan, spray = str(EXAMPLES / "0d_llama3_70b.yaml"), ("--check", "spray")
+    vectors = "450,15,4.5", "450,25,4.6875", "450,50,50"
+    designs = [f"{plan}@{vector}" for vector in vectors]
+    found = _compared(*designs)
+    asked, whole, _ = found.candidates
+    assert asked.bill == whole.bill
+    assert asked.evaluation.step_time_s > whole.evaluation.step_time_s
+    assert found.ranking.ranked_by is TimeModel.BILLED
+    times, _ = times_s(found.candidates)
+    assert times[0] == pytest.approx(times[1], rel=1e-12)
+    routed = [one.check.spray_step_time_s for one in _compared(*designs, *spray).candidates]
+    assert [one.step_time_s for one in found.candidates] == pytest.approx(routed, rel=1e-9)
+    text = decision_section(found).paragraphs[3]
+    assert text.startswith("Ports are sold whole: A has 25 GB/s per NPU in leaf where 15 is asked")
+    assert "B has" not in text
+    design = report_payload(found, [])["designs"][0]
+    assert design["billed_GBps"] == pytest.approx([450, 25, 4.6875])
+    assert design["ranked_step_time_s"] == design["billed_step_time_s"] < design["step_time_s"]
 
 
 def test_one_unchecked_design_makes_no_check_count(checked) -> None:

@@ -93,7 +93,7 @@ def _notes(one: Candidate) -> Iterator[str]:
     yield f"{share:.1%} of the price rests on assumed prices"
     problem = one.proposal.problem
     yield from plan_notes(problem if one.check is None else as_checked(problem))
-    yield from whole_link_notes(one.bought.design, is_checked=one.check is not None)
+    yield from whole_link_notes(one.bought.design)
     for note in one.bought.design.realization.notes:
         yield f"preset, where the plan says nothing else: {note}"
 

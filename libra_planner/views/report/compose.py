@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import break_evens, steps, tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.registry import Registry
 from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
+from libra_planner.views.design import bandwidths_GBps
 from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, price_section, prices_moved
 from libra_planner.views.report.book_charts import chart_sheet
@@ -220,7 +222,10 @@ def _design(one: Candidate) -> dict[str, Any]:
     return {
         "design": one.letter,
         **attributes(one.proposal, "name", "optimized"),
+        "bandwidth_GBps": bandwidths_GBps(one.proposal.bandwidth_Bps),
+        "billed_GBps": bandwidths_GBps(one.bought.design.bandwidth_Bps),
         **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),
+        "billed_step_time_s": one.step_time_by(TimeModel.BILLED),
         **figures("effective_step_time_s", samples, statistics=False),
         "n_seeds": None if one.check is None else len(samples),
         "ranked_step_time_s": one.step_time_s,

@@ -13,7 +13,7 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.report.bills import verdict
-from libra_planner.views.report.designs import time_basis
+from libra_planner.views.report.designs import ports_text, time_basis
 from libra_planner.views.report.recommendation import (
     change_table,
     difference_table,
@@ -31,9 +31,9 @@ _ROUNDING = 1e-9
 
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
-    notes = filter(None, (time_basis(comparison), comparison.ranking.order_note))
-    sentences = (*range_sentences(comparison), *_quotes(comparison))
-    paragraphs = (*notes, _firmness(comparison), *sentences)
+    notes = (time_basis(comparison), comparison.ranking.order_note, _firmness(comparison))
+    sentences = (ports_text(comparison), *range_sentences(comparison), *_quotes(comparison))
+    paragraphs = tuple(filter(None, (*notes, *sentences)))
     live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     tables = filter(None, (difference_table(comparison), change_table(comparison)))
     return Section(

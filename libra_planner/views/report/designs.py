@@ -8,13 +8,14 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
+from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.evaluation import TimeModel
 from libra_planner.fabric.clos import Array
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.step.memory_use import MemoryUse
-from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
+from libra_planner.units import BYTES_PER_GB, format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd
 from libra_planner.views.plan import equal_bandwidth_text
@@ -148,6 +149,36 @@ def time_basis(comparison: Comparison) -> str:
     return f"{text}: {', '.join(most)}{' and ' if most else ''}{last} {verb} them."
 
 
+def ports_text(comparison: Comparison) -> str:
+    """Which designs buy more than their plans ask for, and what that does to the step."""
+    found = [text for one in comparison.candidates if (text := _ports_of(one))]
+    if not found:
+        return ""
+    return (
+        f"Ports are sold whole: {'; '.join(found)}. With prices: bill a plan chooses among what "
+        "can be bought."
+    )
+
+
+def _ports_of(one: Candidate) -> str:
+    """What a design buys more than it asks for; empty for nothing."""
+    more = [
+        f"{gigabytes_per_s(x.bandwidth_Bps):.4g} GB/s per NPU in {x.tier} where "
+        f"{gigabytes_per_s(x.asked_Bps):.4g} is asked for"
+        for x in one.bought.design.dimensions
+        if x.bandwidth_Bps > x.asked_Bps * (1 + SAME_SPEED)
+    ]
+    if not more:
+        return ""
+    text = f"{one.letter} has {' and '.join(more)}"
+    if one.check is not None:
+        return text
+    times_s = one.step_time_by(TimeModel.BILLED), one.step_time_by(TimeModel.OWN_LINKS)
+    billed, asked = map(format_time, times_s)
+    other = f"instead of {asked}" if one.is_faster_as_bought else "either way"
+    return f"{text}, and takes a step in {billed} {other}"
+
+
 def comparison_section(comparison: Comparison) -> Section:
     """All designs side by side."""
     names = (
@@ -173,8 +204,11 @@ def _design_table(comparison: Comparison) -> Table:
         rows.append(
             (f"dim{dim + 1}, of whole ports, GB/s", partial(_bandwidth, dim, "bandwidth_Bps"))
         )
-    rows += _time_rows(comparison.ranking.ranked_by)
-    note = f"{time_basis(comparison)} Speedup over equal bandwidth is by the plan's model."
+    rows += _time_rows(comparison)
+    note = (
+        f"{time_basis(comparison)} The plan's model is of the bandwidth asked for, and so is the "
+        "speedup over equal bandwidth."
+    )
     return figures(comparison, "designs", "Design and step time", rows, note)
 
 
@@ -185,12 +219,20 @@ def _bandwidth(dim: int, name: str, one: Candidate) -> Value:
     return number(gigabytes_per_s(getattr(design[dim], name)), 2)
 
 
-def _time_rows(model: TimeModel) -> Rows:
+def _time_rows(comparison: Comparison) -> Rows:
+    model, knows_ports = (
+        comparison.ranking.ranked_by,
+        any(x.is_faster_as_bought for x in comparison.candidates),
+    )
     own_links, sprayed = "evaluation.real_link_step_time_s", "check.spray_step_time_s"
     return [
         ("Step time by the model, ms", of("evaluation.step_time_s", milliseconds)),
         ("of it exposed communication, ms", of("evaluation.communication_s", milliseconds)),
         ("Step time on partial groups' own links, ms", of(own_links, milliseconds)),
+        (
+            "Step time on the whole ports of the bill, ms",
+            lambda one: milliseconds(one.step_time_by(TimeModel.BILLED) if knows_ports else None),
+        ),
         ("Step time on the links, sprayed, ms", of(sprayed, milliseconds)),
         ("Effective step time under the policy, ms", of("check.effective_step_time_s", _mean_ms)),
         ("FIM of the worst dimension under the policy", of("check.fim_percent", _mean_percent)),
