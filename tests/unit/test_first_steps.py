@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from libra_planner.errors import DataNotFound
 from libra_planner.reading.bundled import example, given_file
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_bundled_names_stand_for_files(run, tmp_path, monkeypatch) -> None:
@@ -84,14 +87,16 @@ def test_bash_completes_commands_and_bundled_names(run, tmp_path: Path) -> None:
     script = tmp_path / "completion.bash"
     script.write_text(run("completion", "bash").out)
     subprocess.run(["bash", "-n", str(script)], check=True)
+    page = (ROOT / "docs/howto/completion.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"```bash\n(.*)\n```", page)
     asked = (
-        f"source {script}; "
+        f"{line.replace('libra-planner completion bash', f'cat {script}')}; "
         "COMP_WORDS=(libra-planner optimi) COMP_CWORD=1; _shtab_libra_planner; "
         'echo "${COMPREPLY[@]}"; '
-        "COMP_WORDS=(libra-planner optimize 0b_) COMP_CWORD=2; _shtab_libra_planner; "
+        "COMP_WORDS=(libra-planner optimize 0e) COMP_CWORD=2; _shtab_libra_planner; "
         'echo "${COMPREPLY[@]}"'
     )
     said = subprocess.check_output(["bash", "-c", asked], text=True, cwd=tmp_path)
-    assert said.split() == ["optimize", "0b_bill"]
+    assert said.split() == ["optimize", "0e_rails_2to1"]
     for shell in ("zsh", "fish"):
         assert "0b_bill" in run("completion", shell).out
