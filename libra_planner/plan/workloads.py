@@ -72,9 +72,14 @@ def load_transformer(path: Path) -> Transformer:
     >>> gpt3.n_layers, gpt3.ffn.width, gpt3.n_parameters
     (96, 49152, 174604234752)
     """
+    return transformer(path.stem, transformer_spec(path).architecture)
+
+
+def transformer_spec(path: Path) -> models.TransformerSpec:
+    """What a workload file says of a transformer; errors as :func:`load_transformer`."""
     spec = _spec(path, read_text(path))
     if isinstance(spec, models.TransformerSpec):
-        return transformer(path.stem, spec.architecture)
+        return spec
     fix = "name a transformer, such as 'workload: llama3-70b'"
     raise SpecError(Fault(f"got kind {spec.kind!r} in {path}", "expected a transformer", fix))
 

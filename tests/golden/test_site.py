@@ -43,6 +43,15 @@ def test_commands_print_what_the_page_shows(page: Path, run, tmp_path, monkeypat
         assert [line for line in shown if line not in printed] == [], command
 
 
+def test_the_own_model_of_its_page_is_what_init_writes(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / "howto" / "own-model.md"
+    (command, _), *_ = _commands(page)
+    assert run(*shlex.split(command)[1:]).code == 0
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown in (tmp_path / "own.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_other_commands_are_understood(page: Path) -> None:
     """What a page tells to type has flags and commands that exist."""

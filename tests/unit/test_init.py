@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from libra_planner.fabric.realization import realize
 from libra_planner.inputs.plans import open_plan
 from libra_planner.plan.prices import load_price_book
 from libra_planner.plan.quotes import known_items, load_quotes
+from libra_planner.plan.workloads import load_transformer
+from libra_planner.reading.bundled import resolve
 
 
 class _Terminal(io.StringIO):
@@ -119,13 +123,49 @@ def test_a_first_plan_is_optimized_and_says_what_comes_next(run, monkeypatch) ->
     assert said[2:] == ["report", "plan.yaml@450,50", "--set", degrees, "-o", "report"]
 
 
+@pytest.mark.parametrize("model", ["llama3-8b", "deepseek-v3", "mixtral-8x7b", "gpt3"])
+def test_an_own_model_starts_as_a_known_one(model: str, run) -> None:
+    Path("own").mkdir()
+    flags = ("--model", model, "--npu", "h100-sxm", "--npus", "512")
+    written = run("init", *flags, "--workload", "own/model.yaml")
+    assert (written.code, written.out) == (0, "plan.yaml\nown/model.yaml\n"), written.err
+    text, own = Path("own/model.yaml").read_text(), Path("own/model.yaml")
+    known = load_transformer(resolve("workloads", model, None))
+    assert replace(load_transformer(own), name=model) == known
+    assert f"{known.n_parameters:,} parameters" in text
+    assert "\nworkload: ./own/model.yaml " in Path("plan.yaml").read_text()
+    # Every key that stands behind a # may be put in, and the plan reads the file.
+    for mark in re.findall(r"^  # (\w+): \S", text, re.MULTILINE):
+        own.write_text(re.sub(rf"^  # {mark}:", f"  {mark}:", text, flags=re.MULTILINE))
+        load_transformer(own)
+    more = text.replace(f"n_layers: {known.n_layers} ", f"n_layers: {known.n_layers + 4} ")
+    own.write_text(re.sub(r"^  # (  \w+|experts)(?=:)", r"  \1", more, flags=re.MULTILINE))
+    assert load_transformer(own).experts is not None
+    assert load_transformer(own).n_layers == known.n_layers + 4
+    assert open_plan("plan.yaml").search(()) is not None
+
+
 def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> None:
-    answers = ["gtp3", "gpt3", "v100-pcie", "H100-80GB", "100", "104", "400", "", "2"]
+    answers = [
+        "gtp3",
+        "gpt3",
+        "own",
+        "own.yaml",
+        "v100-pcie",
+        "H100-80GB",
+        "100",
+        "104",
+        "400",
+        "",
+        "2",
+    ]
     monkeypatch.setattr(sys, "stdin", _Terminal("\n".join(answers) + "\n"))
     asked = run("init")
-    assert (asked.code, asked.out) == (0, "plan.yaml\n"), asked.err
+    assert (asked.code, asked.out) == (0, "plan.yaml\nown.yaml\n"), asked.err
     for said in (
         "did you mean gpt3",
+        "--workload: got 'own', expected a YAML file to write, or no; write e.g. own.yaml",
+        "own.yaml is gpt3 now: edit it into your own.",
         "which comes in no scale-up domain",
         "write 96 or 104",
         "write 400 GB/s or 400 Gbit/s",
@@ -137,7 +177,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
     monkeypatch.setattr(sys, "stdin", _Terminal("gpt3\n"))
     ended = run("init", "-o", "b.yaml")
     assert ended.code == 2
-    assert "--npu: got no answer" in ended.err
+    assert "--workload: got no answer" in ended.err
     assert not Path("b.yaml").exists()
 
 
@@ -156,6 +196,8 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 3600Gbps", "--nic: got 3600Gbps, expected less"),
         ("--model gpt3 --npu h100-sxm --npus 64 --taper 0.5", "--taper: got '0.5'"),
         ("--model gpt3 --npu h100-sxm --npus 64 --prices q.txt", "expected a CSV file"),
+        ("--model gpt3 --npu h100-sxm --npus 64 --workload plan.yaml", "expected a file of its own"),
+        ("--model gpt3 --npu h100-sxm --npus 64 --workload own.txt", "expected a YAML file"),
         ("--model gpt3 --npu h100-sxm --npus 64 -o no/plan.yaml", "no/plan.yaml: "),
     ],
 )  # fmt: skip

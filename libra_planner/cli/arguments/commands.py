@@ -106,8 +106,10 @@ def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterab
 
 def _init() -> Arguments:
     quotes = "also write a CSV file for your sellers' prices, to fill in"
+    own = "also write the model's shape, with a comment on every key, to edit into your own"
     return (
         text("--model", "NAME", "bundled model, or a workload file: list workloads"),
+        text("--workload", "FILE", own),
         text("--npu", "NAME", "such as h100-sxm: list npus"),
         text("--npus --gpus", "N", "NPUs in all"),
         text("--nic", "SPEED", "of the one NIC of an NPU, such as 400Gbps; default: the usual one"),

@@ -38,7 +38,8 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
     ),
     "init": (
         ("init", "asks on a terminal"),
-        ("init --model llama3-70b --npu h100-sxm --npus 2048 --taper 2", ""),
+        ("init --model llama3-70b --npu h100-sxm --npus 2048 --taper 2", "writes plan.yaml"),
+        ("init --model gpt3 --workload own.yaml --npu b200-sxm --npus 512", "own model, as gpt3"),
     ),
     "optimize": (
         ("optimize 0e_rails_2to1", "a bundled plan"),

@@ -7,13 +7,13 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from libra_planner.cli.streams import PROGRAM, say, tell_kept
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.files import STDOUT, write_files, write_text
-from libra_planner.inputs.first_plan import (
+from libra_planner.inputs.first.plan import (
     FirstPlan,
     check_model,
     check_npus,
@@ -22,6 +22,7 @@ from libra_planner.inputs.first_plan import (
     quotes_text,
     taper_of,
 )
+from libra_planner.inputs.first.workload import workload_text
 from libra_planner.inputs.training.clusters import nics_of
 from libra_planner.reading.bundled import is_path
 from libra_planner.units import GBIT_PER_S_BPS
@@ -43,6 +44,7 @@ class _Question:
     usual : answer of who only presses Enter; from the answers before.
     check : raises for a wrong answer; from the answers before and this one.
     is_needed : whether a plan cannot do without.
+    is_asked : whether the answers before leave it open.
     """
 
     flag: str
@@ -50,6 +52,17 @@ class _Question:
     usual: Callable[[Answers], str]
     check: Callable[[Answers, str], object]
     is_needed: bool = False
+    is_asked: Callable[[Answers], bool] = lambda _: True
+
+
+_NO = "no"
+"""Says that no file of an own model is wanted."""
+
+
+def _own_file(text: str) -> None:
+    if text != _NO and not text.endswith((".yaml", ".yml")):
+        expected = f"expected a YAML file to write, or {_NO}"
+        raise SpecError.at("--workload", f"got {text!r}", expected, "write e.g. own.yaml")
 
 
 def _model(_: Answers, text: str) -> None:
@@ -70,6 +83,13 @@ _QUESTIONS = (
         lambda _: "llama3-70b",
         _model,
         True,
+    ),
+    _Question(
+        "--workload",
+        "Take it as it is, or write its shape to a file, to make it your own: e.g. own.yaml",
+        lambda _: _NO,
+        lambda _, text: _own_file(text),
+        is_asked=lambda given: not is_path(given["--model"]),
     ),
     _Question(
         "--npu", "NPU (list npus)", lambda _: "h100-sxm", lambda _, text: npu_choice(text), True
@@ -115,25 +135,33 @@ def init(options: argparse.Namespace) -> None:
         text = given[question.flag]
         if text is None:
             usual = question.usual(answers)
-            text = _answer(question, answers, usual) if asks and missing else usual
+            is_open = asks and missing and question.is_asked(answers)
+            text = _answer(question, answers, usual) if is_open else usual
         else:
             _check(question, answers, text)
         answers[question.flag] = text
+    options.workload = None if answers["--workload"] == _NO else answers["--workload"]
+    _refuse_existing(options)
     _write(options, answers)
 
 
 def _refuse_existing(options: argparse.Namespace) -> None:
     """Refuse to write over a file that nobody allows to be lost."""
-    names = [name for name in (options.output, options.prices) if name not in (None, STDOUT)]
-    if options.prices is not None and len(set(map(os.path.abspath, names))) < len(names):
-        expected = "expected another file than the plan's"
-        raise SpecError.at("--prices", f"got {options.prices}", expected, "write e.g. quotes.csv")
+    given = (options.output, options.workload, options.prices)
+    names = [name for name in given if name not in (None, _NO, STDOUT)]
+    for flag, name, usual in (
+        ("--workload", options.workload, "own.yaml"),
+        ("--prices", options.prices, "quotes.csv"),
+    ):
+        if name and [*map(os.path.abspath, names)].count(os.path.abspath(name)) > 1:
+            expected = "expected a file of its own"
+            raise SpecError.at(flag, f"got {name}", expected, f"write e.g. {usual}")
     if options.prices == STDOUT or not (options.prices or "a.csv").lower().endswith(".csv"):
         expected = "expected a CSV file to write"
         raise SpecError.at("--prices", f"got {options.prices}", expected, "write e.g. quotes.csv")
     for name in names:
         if not options.force and Path(name).is_file():
-            fix = "add --force to replace it, or give another name with -o or --prices"
+            fix = "add --force to replace it, or give another name"
             raise SpecError.at(name, "got a file that is there already", "", fix)
 
 
@@ -173,15 +201,21 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
         os.path.relpath(options.prices, folder) if options.prices else "",
     )
     first.check(plan.name, folder)
+    beside = {Path(options.prices): quotes_text(first)} if options.prices else {}
+    if options.workload:
+        own = Path(options.workload)
+        beside = {own: workload_text(own.name, first.model, folder), **beside}
+        first = replace(first, model=f"./{Path(os.path.relpath(own, folder)).as_posix()}")
     text = first.text(plan.name)
-    quotes = {Path(options.prices): quotes_text(first)} if options.prices else {}
     if options.output == STDOUT:
         write_text(STDOUT, text)
-        tell_kept(write_files(quotes))
+        tell_kept(write_files(beside))
         return
-    kept = write_files({plan: text, **quotes})
-    say(map(str, (plan, *quotes)))
+    kept = write_files({plan: text, **beside})
+    say(map(str, (plan, *beside)))
     tell_kept(kept)
+    if options.workload:
+        say((f"{options.workload} is {model} now: edit it into your own.",), sys.stderr)
     if first.n_groups == 1 and first.taper > 1:
         told = f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
         say((told,), sys.stderr)

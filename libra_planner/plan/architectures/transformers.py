@@ -61,13 +61,17 @@ class ArchitectureSpec(Model):
 
     Parameters
     ----------
+    n_layers : Layers, of all kinds.
+    hidden : Width of the model.
+    n_heads : Query heads; a divisor of hidden, unless head_dim is given.
+    sequence_tokens : Tokens of a sequence.
     vocabulary : Tokens known; 0 leaves embedding and logits out.
     ffn_multiple : Width of the feed-forward part over hidden, such as 3.5; 4 where ffn is not
         given.
-    ffn : Width of the feed-forward part, of a model with experts in its dense layers.
+    ffn : Width of the feed-forward part; with experts, of dense layers.
     kv_heads : Heads of keys and values; by default n_heads.
     head_dim : Width of a head; by default hidden / n_heads.
-    gated : Gated feed-forward part or experts, such as SwiGLU: three matrices instead of two.
+    gated : A gated part as in SwiGLU, in experts too: three matrices instead of two.
     bias : Biases of all layers (true), none (false), or those of attention.
     norm : layernorm or rmsnorm.
     final_norm : A norm behind the last layer.
@@ -80,7 +84,7 @@ class ArchitectureSpec(Model):
     window_layers : Layers with a window; by default all.
     mla : Multi-head latent attention, instead of kv_heads and head_dim.
     experts : Mixture of experts.
-    n_dense_layers : Layers without experts, of a model that has some: the first ones.
+    n_dense_layers : First layers, without experts.
     interleaved : Dense layers and layers with experts take turns.
     n_mtp : Modules that predict further tokens.
     patch_values : Numbers in a patch of an image, instead of a vocabulary.

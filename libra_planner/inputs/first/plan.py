@@ -258,9 +258,9 @@ class FirstPlan:
             yield f"#   libra-planner {command:<28} {what}"
 
     def _body(self) -> Iterator[str]:
-        yield _line(
-            f"workload: {_scalar(self.model)}", "others: libra-planner list workloads, or your file"
-        )
+        own = bundled.is_path(self.model)
+        others = "shape of your model" if own else "others: libra-planner list workloads, your file"
+        yield _line(f"workload: {_scalar(self.model)}", others)
         yield _line("parallelism: auto", "the best is searched; or e.g. {tp: 8, pp: 4, dp: 64}")
         batch = "sequences per step; assumed" if self.global_batch is None else "sequences per step"
         yield _line(f"global_batch: {self.n_sequences}", batch)
