@@ -205,6 +205,32 @@ def frontier(problem: Problem, n_points: int, progress: Report) -> tuple[Frontie
     return pareto(problem, n_points, progress)
 
 
+@dataclass(frozen=True)
+class Frontier:
+    """The fastest design at each cost, of the plan of a fingerprint."""
+
+    fingerprint: bytes
+    problem: Problem
+    points: tuple[FrontierPoint, ...]
+
+    def better(self, evaluation: Evaluation) -> tuple[FrontierPoint | None, FrontierPoint | None]:
+        """Points that beat a design: the fastest at no more cost, the cheapest in no more time."""
+        cost_usd, time_s = evaluation.cost_usd * (1 + _SAME), evaluation.step_time_s * (1 + _SAME)
+        cheap = [one for one in self.points if one.cost_usd <= cost_usd]
+        fast = [one for one in self.points if one.step_time_s <= time_s]
+        faster = min(cheap, key=lambda one: one.step_time_s, default=None)
+        cheaper = min(fast, key=lambda one: one.cost_usd, default=None)
+        if faster and faster.step_time_s >= evaluation.step_time_s * (1 - _SAME):
+            faster = None
+        if cheaper and cheaper.cost_usd >= evaluation.cost_usd * (1 - _SAME):
+            cheaper = None
+        return faster, cheaper
+
+
+_SAME = 1e-6
+"""Relative difference of figures that are called the same."""
+
+
 def best_design(problem: Problem, _progress: Report) -> Optimum:
     """What ``optimize`` prints: the certified design, its figures, the shadow prices."""
     from libra_planner.evaluation import evaluated
@@ -328,6 +354,7 @@ class Session:
     reading : what came of the latest settings that were read.
     problem : of the last valid settings: figures belong to these.
     pins, baseline : designs kept for comparison, and which one the others are compared to.
+    frontier : what was found last, of the plan as it stands or before it was edited.
     """
 
     path: Path
@@ -337,6 +364,7 @@ class Session:
     pins: list[Pin] = field(default_factory=list)
     baseline: int = 0
     _optimum: tuple[bytes, Optimum] | None = None
+    frontier: Frontier | None = None
     _undo: list[Edits] = field(default_factory=list)
     _redo: list[Edits] = field(default_factory=list)
     _subject: str | None = None
@@ -478,6 +506,11 @@ class Session:
         """The certified design of the plan as it stands, if it was found."""
         found_for, optimum = self._optimum or (None, None)
         return optimum if found_for == self.fingerprint else None
+
+    @property
+    def has_frontier(self) -> bool:
+        """Whether the frontier that was found is that of the plan as it stands."""
+        return self.frontier is not None and self.frontier.fingerprint == self.fingerprint
 
     def is_proven(self, evaluation: Evaluation | None) -> bool:
         """Whether the design on screen, with these figures, is the best for the plan's rules."""

@@ -195,7 +195,7 @@ FIGURES = (
     "libra_planner.evaluation",
     "libra_planner.step.expression",
     "libra_planner.views.design",
-    "libra_planner.tui.screens.pictures",
+    "libra_planner.tui.pictures.designs",
 )
 """What showing a design's figures needs."""
 

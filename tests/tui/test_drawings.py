@@ -13,13 +13,14 @@ from libra_planner.evaluation import evaluated
 from libra_planner.inputs.plans import load_plan
 from libra_planner.problem import Problem
 from libra_planner.reading.bundled import example
-from libra_planner.tui import drawings
-from libra_planner.tui.screens import pictures
+from libra_planner.tui.pictures import designs as pictures
+from libra_planner.tui.pictures import shapes
 from libra_planner.tui.screens.bars import traded_bandwidth
 from libra_planner.tui.session import equal_split_GBps
+from libra_planner.units import format_time, format_usd
 from libra_planner.views.design import busy_fractions, evaluate_payload
 from libra_planner.views.training.step import PARTS
-from tests.tui.conftest import PLAN, command
+from tests.tui.conftest import PLAN, Driver, command, drive
 
 
 def _evaluated(name: str) -> tuple[Problem, object]:
@@ -57,7 +58,7 @@ def test_pictures_have_the_figures_of_json_and_the_width_that_there_is(name: str
 
 
 def test_stages_wait_for_the_bubble_and_work_the_rest() -> None:
-    lanes = drawings.stage_lanes(4, 8, 33.0, 9.0, 1 / 3)  # (p - 1)(F + B) = 3 x (1 + 2)
+    lanes = shapes.stage_lanes(4, 8, 33.0, 9.0, 1 / 3)  # (p - 1)(F + B) = 3 x (1 + 2)
     assert lanes[0].spans == ((0.0, 4.0, "cyan"), (13.0, 25.0, "blue"), (25.0, 33.0, "magenta"))
     for lane in lanes:
         assert sum(end - begin for begin, end, _ in lane.spans) == pytest.approx(24.0)
@@ -66,7 +67,7 @@ def test_stages_wait_for_the_bubble_and_work_the_rest() -> None:
 
 def test_a_timeline_of_phases_lasts_as_long_as_the_step() -> None:
     shares = [("forward TP", (0, 1), 2.0), ("contention of both", (1,), 1.0)]
-    lanes = drawings.phase_lanes(shares, {"forward": 3.0, "weight grad": 4.0}, ["dim1", "dim2"])
+    lanes = shapes.phase_lanes(shares, {"forward": 3.0, "weight grad": 4.0}, ["dim1", "dim2"])
     assert [one.spans for one in lanes] == [
         ((0.0, 3.0, "cyan"), (5.0, 9.0, "blue"), (9.0, 9.0, "cyan")),
         ((3.0, 5.0, "yellow"),),
@@ -85,3 +86,52 @@ def test_a_trade_holds_the_total_or_the_cost() -> None:
         assert min(found) >= 0
         assert np.dot(found, prices) == pytest.approx(np.dot(values, prices), rel=1e-12)
     assert traded_bandwidth((1.0, 1.0), (0, 1), 1, (0.0, 1.0)) is None
+
+
+def test_a_curve_says_the_ends_of_its_axes_and_joins_its_points() -> None:
+    """By hand: axes of seven cells and three lines; the middle of the line is no point."""
+    shown = ("${:g}".format, "{:g} s".format)
+    text = shapes.curve_picture([(1.0, 9.0), (100.0, 1.0)], (100.0, 9.0), (13, 5), shown)
+    assert text.plain.splitlines() == [
+        "9 s │o·    X",
+        "    │  ···  ",
+        "1 s │     ·o",
+        "    └───────",
+        "     $1 $100",
+    ]
+
+
+def test_the_small_frontier_is_that_of_pareto_and_stale_once_the_plan_is_edited(
+    plan_file: Path,
+) -> None:
+    points = json.loads(command("pareto", plan_file, "--json").out)["points"]
+
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        assert app.evaluation is not None
+        shown = driver.text("#small-frontier")
+        assert format_time(points[0]["step_time_s"]) in shown
+        assert format_usd(points[0]["cost_usd"]) in shown
+        cheap = [one for one in points if one["cost_usd"] <= app.evaluation.cost_usd]
+        fast = [one for one in points if one["step_time_s"] <= app.evaluation.step_time_s]
+        best_s = min(one["step_time_s"] for one in cheap)
+        least_usd = min(one["cost_usd"] for one in fast)
+        change = best_s / app.evaluation.step_time_s - 1
+        said = driver.text("#standing")
+        assert f"{format_time(best_s)} ({change:+.1%}) at no more cost" in said
+        assert f"{format_usd(least_usd)} (" in said
+        await driver.press("o")
+        await driver.idle()
+        assert "no point of it is better" in driver.text("#standing")
+        before = app.session.frontier
+        app.apply_edit("constraints.0", "total == 400 GB/s")
+        area = app.design.query_one("#design-frontier")
+        assert str(area.border_title) == "Frontier of the plan before its edit"
+        await driver.idle()
+        assert app.session.frontier is not before
+        assert str(area.border_title) == "Frontier: step time over cost"
+        app.apply_edit("objective", "none such")
+        await driver.idle()
+        assert str(area.border_title) == "Frontier of the plan before its edit"
+
+    drive(plan_file, walk, (200, 60))

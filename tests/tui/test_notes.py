@@ -13,9 +13,10 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
+from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens import links
-from libra_planner.tui.screens.frontier import FrontierPane, FrontierPlot
+from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.session import (
     MOST_LETTERS,
     Pin,
@@ -208,7 +209,7 @@ def test_the_hint_of_frontier_says_which_keys(plan_file: Path) -> None:
 
 class Plotted(App[None]):
     def compose(self) -> ComposeResult:
-        yield FrontierPlot()
+        yield PointPlot("plot-here", is_joined=True)
 
 
 @pytest.mark.parametrize("is_log", [True, False])
@@ -218,7 +219,7 @@ def test_no_tick_is_cut(top_usd: float, *, is_log: bool) -> None:
         app = Plotted()
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause()
-            plot = app.query_one(FrontierPlot)
+            plot = app.query_one(PointPlot)
             plot.show([(4e6, 1.0), (top_usd, 0.7)], 0, None, is_log=is_log)
             plot.set_xlimits(plot._x_min, math.log10(top_usd) if is_log else top_usd)
             await pilot.pause(0.1)

@@ -18,7 +18,7 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
 
 _BUTTONS = " [-][+]"
 _LEAST_BAR = 4
-_WIDE, _CURVED = 64, 76
+_WIDE, _CURVED = 64, 70
 _NOTE_CELLS = 12
 HELD = ("", "total", "cost")
 """What stays when a bar changes: nothing, the sum of bandwidths, the network's cost."""

@@ -24,7 +24,7 @@ from libra_planner.tui.screens.bars import (
     step_GBps,
     traded_bandwidth,
 )
-from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.screens.pane import VERY_WIDE, Pane
 from libra_planner.tui.screens.plan_form import OPTIONAL, FormField, PlanForm
 from libra_planner.tui.session import Bandwidth, Reading
 from libra_planner.tui.widgets import Card, Drawn
@@ -38,7 +38,7 @@ from libra_planner.units import (
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
-    from libra_planner.tui.session import Optimum
+    from libra_planner.tui.session import Frontier, Optimum
 
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9
@@ -49,7 +49,7 @@ def dimension_rows(
     problem: Problem, evaluation: Evaluation | None, bandwidth_GBps: Bandwidth
 ) -> Iterator[DimensionRow]:
     """Beside the bar of every dimension: its taper; with figures its cost and what waits for it."""
-    from libra_planner.tui.screens.pictures import curves
+    from libra_planner.tui.pictures.designs import curves
     from libra_planner.views.plan import taper_texts
 
     shapes = curves(problem, evaluation.bandwidth_bytes_per_s) if evaluation is not None else []
@@ -155,8 +155,23 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
     return Text(f"The optimum ({gap}) has {figures}; o goes back to it", "italic")
 
 
+def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
+    """Points of the frontier that beat a design, and by how much."""
+    faster, cheaper = frontier.better(evaluation)
+    text = Text.assemble(("o", "cyan"), " frontier  ", ("X", "bold yellow"), " on screen")
+    if faster:
+        change = faster.step_time_s / evaluation.step_time_s - 1
+        text.append(f"\n{format_time(faster.step_time_s)} ({change:+.1%}) at no more cost")
+    if cheaper:
+        change = cheaper.cost_usd / evaluation.cost_usd - 1
+        text.append(f"\n{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time")
+    return text if faster or cheaper else text.append("\nno point of it is better")
+
+
 _CALM_S = 0.1
 """Pause between two changes in which the pictures are drawn."""
+_PLOT_SHARE, _LEAST_PLOT = 0.25, 9
+"""Lines of the small frontier: a share of the screen's, and the least."""
 _CARDS = ("headline", "proof", "worth", "waits", "notes")
 
 
@@ -179,6 +194,9 @@ class DesignPane(Pane):
                     yield Card("reading the plan ...", id="headline", classes="card")
                     yield Card(id="proof", classes="card")
                 with Vertical(id="design-pictures"):
+                    with Vertical(id="design-frontier"):
+                        yield Card(id="small-frontier")
+                        yield Card(id="standing")
                     yield Card(id="fabric-picture", classes="card")
                     yield Card(id="step-picture", classes="card")
                 with Vertical(id="design-rest"):
@@ -203,7 +221,36 @@ class DesignPane(Pane):
         if self._form_of is not self.session.reading:
             self._form_of = self.session.reading
             self._show_plan()
+        self._want_frontier()
         self.show_figures()
+
+    def on_resize(self) -> None:
+        self._want_frontier()
+
+    def _want_frontier(self) -> None:
+        """Have the frontier found where there is room for it."""
+        is_wanted = not self.session.faults and not self.session.has_frontier
+        if is_wanted and self.app.size.width >= VERY_WIDE:
+            self.find_frontier()
+
+    def show_frontier(self) -> None:
+        self._say_standing()
+        self.draw()
+
+    def frontier_failed(self, text: str) -> None:
+        self._say_standing(text)
+
+    def _say_standing(self, text: str = "") -> None:
+        """What the frontier says of the design on screen: points of it that are better."""
+        session, evaluation = self.session, self.cockpit.evaluation
+        area = self.query_one("#design-frontier")
+        area.border_title = "Frontier: step time over cost"
+        said = Text(text or "finding the frontier ...", "italic")
+        if session.frontier is not None and not session.has_frontier:
+            area.border_title = "Frontier of the plan before its edit"
+        elif session.frontier is not None and evaluation is not None:
+            said = standing(session.frontier, evaluation)
+        self.query_one("#standing", Card).show(said)
 
     def _show_plan(self) -> None:
         """The form, and all that is wrong with the plan."""
@@ -253,7 +300,8 @@ class DesignPane(Pane):
         problem, evaluation = self.session.problem, self.cockpit.evaluation
         if problem is None or evaluation is None:
             return
-        from libra_planner.tui.screens.pictures import fabric_picture, step_picture
+        self._draw_frontier(evaluation)
+        from libra_planner.tui.pictures.designs import fabric_picture, step_picture
 
         pictures = {
             "fabric-picture": ("Fabric: how busy in a step", fabric_picture),
@@ -263,6 +311,17 @@ class DesignPane(Pane):
             card = self.query_one(f"#{name}", Card)
             card.border_title = title
             card.show(Drawn(partial(picture, problem, evaluation)))
+
+    def _draw_frontier(self, evaluation: Evaluation) -> None:
+        """Points of the frontier and the design on screen; stale ones stay as they are."""
+        found = self.session.frontier
+        if found is None or not self.session.has_frontier or self.app.size.width < VERY_WIDE:
+            return
+        from libra_planner.tui.pictures.designs import frontier_picture
+
+        n_lines = max(round(_PLOT_SHARE * self.app.size.height), _LEAST_PLOT)
+        picture = partial(frontier_picture, found.points, evaluation, n_lines)
+        self.query_one("#small-frontier", Card).show(Drawn(picture))
 
     def show_proof(self) -> None:
         """What is known of the best design for the plan as it stands: nothing once it is edited."""
@@ -276,6 +335,7 @@ class DesignPane(Pane):
             worth = worth_table(optimum.shadow or ())
             shown = proof(optimum, is_shown=self.session.is_proven(evaluation))
             table = rich_table(worth) if worth else table
+        self._say_standing()
         if evaluation is not None:
             self.query_one("#proof", Card).show(shown)
             self.query_one("#worth", Card).show(table)

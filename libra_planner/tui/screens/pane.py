@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
 
@@ -10,11 +11,17 @@ from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from libra_planner.tui.session import Bandwidth, Edits, Pin, Session
-from libra_planner.tui.work import Ticket, Workshop, error_text
+from libra_planner.tui.session import Bandwidth, Edits, Frontier, Pin, Session, frontier
+from libra_planner.tui.work import Ticket, Workshop, error_text, run_apart
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
+    from libra_planner.optimizer.design import FrontierPoint
+
+N_POINTS = 25
+"""Of a frontier, as `pareto` finds it."""
+VERY_WIDE = 150
+"""Cells from which there is room for pictures beside plan and figures."""
 
 _Result = TypeVar("_Result")
 
@@ -26,6 +33,10 @@ class Host(Protocol):
     workshop: Workshop
     evaluation: Evaluation | None
     no_figures: str
+
+    @property
+    def pane(self) -> Pane:
+        """The screen that is seen."""
 
     @property
     def folder(self) -> Path:
@@ -120,3 +131,32 @@ class Pane(Container):
     def runs(self, kind: str) -> bool:
         """Whether there is work of a kind under way."""
         return any(ticket.kind == kind for ticket in self.cockpit.workshop.running())
+
+    def find_frontier(self) -> None:
+        """Have the frontier of the plan as it stands found, unless that is under way."""
+        session, host = self.session, self.cockpit
+        problem, fingerprint = session.problem, session.fingerprint
+        if problem is None or fingerprint is None or self.runs("frontier"):
+            return
+
+        def stopped() -> None:
+            self.app.call_later(lambda: host.pane.frontier_failed("no frontier: stopped"))
+
+        def call(ticket: Ticket) -> tuple[FrontierPoint, ...]:
+            with ticket.on_cancel(stopped):
+                return run_apart(partial(frontier, problem, N_POINTS), ticket)
+
+        def done(points: tuple[FrontierPoint, ...]) -> None:
+            session.frontier = Frontier(fingerprint, problem, points)
+            host.pane.show_frontier()
+
+        def failed(error: Exception) -> None:
+            host.pane.frontier_failed(error_text(error))
+
+        host.workshop.start("frontier", "frontier", call=call, done=done, failed=failed)
+
+    def show_frontier(self) -> None:
+        """Show the frontier that was found; called when it is and the screen is seen."""
+
+    def frontier_failed(self, text: str) -> None:
+        """Say why there is no frontier."""

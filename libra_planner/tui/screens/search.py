@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable
 
-from libra_planner.tui.screens.frontier import FrontierPlot
+from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Strategies, found_strategies
 from libra_planner.tui.tables import RowTable
@@ -39,7 +39,7 @@ class SearchPane(Pane):
                 yield Card(_HINT, id="search-state")
                 yield RowTable()
             with Vertical(id="search-picture"):
-                yield FrontierPlot("search-plot", is_joined=False)
+                yield PointPlot("search-plot")
 
     def say(self, text: str) -> None:
         self.query_one("#search-state", Card).show(Text(text))
@@ -69,7 +69,7 @@ class SearchPane(Pane):
         table.focus()
 
     def _draw(self) -> None:
-        plot = self.query_one(FrontierPlot)
+        plot = self.query_one(PointPlot)
         if self._found is not None and self._found.rows and plot.size:
             chosen = max(self.query_one(RowTable).chosen, 0)
             plot.show(self._found.points, chosen, None, is_log=False)
@@ -80,7 +80,7 @@ class SearchPane(Pane):
     def on_data_table_row_highlighted(self, _event: DataTable.RowHighlighted) -> None:
         self._draw()
 
-    def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
+    def on_point_plot_chosen(self, event: PointPlot.Chosen) -> None:
         self.query_one(RowTable).choose(event.index)
 
     def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:

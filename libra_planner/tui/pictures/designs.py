@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.text import Text
@@ -12,11 +14,14 @@ from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE
 from libra_planner.step.layers import Training
 from libra_planner.step.model_training import ModelTraining
-from libra_planner.tui import drawings
-from libra_planner.units import format_bandwidth, format_time
+from libra_planner.tui.pictures import shapes
+from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views.design import busy_fractions
 from libra_planner.views.plan import taper_texts
 from libra_planner.views.training.step import step_payload
+
+if TYPE_CHECKING:
+    from libra_planner.optimizer.design import FrontierPoint
 
 FACTORS = 2.0 ** np.linspace(-2, 2, 9)
 """Of a dimension's bandwidth, that its curve is drawn over."""
@@ -43,8 +48,17 @@ def curves(problem: Problem, bandwidth_bytes_per_s: np.ndarray) -> list[str]:
         designs = np.tile(bandwidth_bytes_per_s, (len(FACTORS), 1))
         designs[:, dim] *= FACTORS
         times = problem.step_time.seconds(designs)
-        found.append(drawings.curve(times.tolist()) if np.isfinite(times).all() else "")
+        found.append(shapes.curve(times.tolist()) if np.isfinite(times).all() else "")
     return found
+
+
+def frontier_picture(
+    points: Sequence[FrontierPoint], evaluation: Evaluation, n_lines: int, n_cells: int
+) -> Text:
+    """Step time over cost: the fastest designs at each cost, and the one on screen."""
+    pairs = [(one.cost_usd, one.step_time_s) for one in points]
+    place = evaluation.cost_usd, evaluation.step_time_s
+    return shapes.curve_picture(pairs, place, (n_cells, n_lines), (format_usd, format_time))
 
 
 def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text:
@@ -52,7 +66,7 @@ def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Te
     topology, bandwidth = problem.topology, evaluation.bandwidth_bytes_per_s
     busy, tapers = busy_fractions(problem, evaluation), taper_texts(topology, bandwidth)
     boxes = [
-        drawings.Box(
+        shapes.Box(
             f"{topology.labels[i]} {one.tier}",
             str(one),
             one.size,
@@ -64,7 +78,7 @@ def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Te
     compute = (
         f"{topology.n_npus:,} NPUs, compute {evaluation.compute_s / evaluation.step_time_s:.1%}"
     )
-    return drawings.fabric_picture(boxes, compute, n_cells)
+    return shapes.fabric_picture(boxes, compute, n_cells)
 
 
 def step_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text:
@@ -75,8 +89,8 @@ def step_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text
     shares = [(x.label, x.dims, x.seconds) for x in evaluation.shares if x.label != COMPUTE]
     computed = _phases(training, evaluation) if isinstance(training, Training) else {}
     compute = computed or {"compute": evaluation.compute_s}
-    lanes = drawings.phase_lanes(shares, compute, problem.topology.labels)
-    return drawings.lanes_picture(lanes, evaluation.step_time_s, n_cells)
+    lanes = shapes.phase_lanes(shares, compute, problem.topology.labels)
+    return shapes.lanes_picture(lanes, evaluation.step_time_s, n_cells)
 
 
 def _phases(training: Training, evaluation: Evaluation) -> dict[str, float]:
@@ -94,12 +108,12 @@ def _pipeline(
     parts, one = step_payload(problem, evaluation)["time"], training.trained.strategy
     total_s, n_stages, m = evaluation.step_time_s, int(one.pp), int(one.n_microbatches)
     named = {SHORT[key]: value for key, value in parts.items()}
-    text = drawings.split_picture(named, total_s, n_cells)
+    text = shapes.split_picture(named, total_s, n_cells)
     if n_stages == 1:
         return text
     bubble_s, after_s = parts["bubble_s"], parts["exposed_dp_s"] + parts["optimizer_s"]
-    lanes = drawings.stage_lanes(n_stages, m, total_s - after_s, bubble_s, _FORWARD)
-    text.append("\n").append_text(drawings.lanes_picture(lanes, total_s, n_cells))
+    lanes = shapes.stage_lanes(n_stages, m, total_s - after_s, bubble_s, _FORWARD)
+    text.append("\n").append_text(shapes.lanes_picture(lanes, total_s, n_cells))
     chunks = f", {one.interleave} chunks a stage" if int(one.interleave) > 1 else ""
     waits = f"every stage waits {format_time(bubble_s)} of {format_time(total_s)}"
     text.append(f"\n{m} microbatches{chunks}; {waits}\n", "dim")

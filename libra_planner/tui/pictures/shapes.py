@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rich.text import Text
 
@@ -36,6 +38,72 @@ def curve(values: Sequence[float]) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     return "".join(_RAMP[round((value - low) / span * (len(_RAMP) - 1))] for value in values)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where values stand on cells in a row; logarithmic where all are above 0.
+
+    Parameters
+    ----------
+    values : that have a place.
+    n_cells : 2 or more.
+    """
+
+    values: Sequence[float]
+    n_cells: int
+
+    def cell(self, value: float) -> int:
+        """The cell of a value, from 0.
+
+        >>> [Axis((1.0, 100.0), 5).cell(x) for x in (1.0, 10.0, 100.0)]
+        [0, 2, 4]
+        """
+        low, high, it = (self._scaled(x) for x in (min(self.values), max(self.values), value))
+        return round((it - low) / ((high - low) or 1.0) * (self.n_cells - 1))
+
+    def _scaled(self, value: float) -> float:
+        return math.log(value) if min(self.values) > 0 else value
+
+
+def curve_picture(
+    points: Sequence[tuple[float, float]],
+    place: tuple[float, float],
+    size: tuple[int, int],
+    shown: tuple[Callable[[float], str], Callable[[float], str]],
+) -> Text:
+    """Points joined by a line, and one place beside them, over axes that say their ends.
+
+    Parameters
+    ----------
+    points, place : of two figures each.
+    size : cells and lines, axes included.
+    shown : the figures for people.
+    """
+    xs, ys = zip(*points, place, strict=True)
+    tops, ends = (
+        [shown[1](x) for x in (max(ys), min(ys))],
+        [shown[0](x) for x in (min(xs), max(xs))],
+    )
+    head = max(map(len, tops))
+    across, up = Axis(xs, max(size[0] - head - 3, 2)), Axis(ys, max(size[1] - 2, 2))
+    marks: dict[tuple[int, int], tuple[str, str]] = {}
+    cells = [(across.cell(x), up.cell(y)) for x, y in points]
+    for (x0, y0), (x1, y1) in pairwise(sorted(cells)):
+        n = max(x1 - x0, abs(y1 - y0), 1)
+        for i in range(n + 1):
+            marks[x0 + round((x1 - x0) * i / n), y0 + round((y1 - y0) * i / n)] = ("·", "cyan")
+    marks |= dict.fromkeys(cells, ("o", "cyan"))
+    marks[across.cell(place[0]), up.cell(place[1])] = ("X", "bold yellow")
+    text = Text(no_wrap=True, overflow="crop")
+    for line in reversed(range(up.n_cells)):
+        said = tops[0] if line == up.n_cells - 1 else tops[1] if line == 0 else ""
+        text.append(f"{said:>{head}} │", "dim")
+        for x in range(across.n_cells):
+            text.append(*marks.get((x, line), (" ", "")))
+        text.append("\n")
+    text.append(f"{'':{head}} └{'─' * across.n_cells}\n{'':{head}}  ", "dim")
+    return text.append(ends[0].ljust(across.n_cells - len(ends[1])) + ends[1], "dim")
 
 
 @dataclass(frozen=True)

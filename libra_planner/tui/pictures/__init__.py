@@ -1,0 +1,1 @@
+"""What the cockpit draws: shapes of one text, designs, points as plots."""
