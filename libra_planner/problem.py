@@ -137,6 +137,7 @@ class Prices(Frozen):
     choice : of whole parts, where a plan is priced by its bill (C22); ``None`` at linear prices.
     bills : the bill of every option of that choice, once a catalogue of parts has priced them;
         cost is theirs then.
+    fixed_npus_usd : of ``fixed_usd`` NPUs whose price is a catalogue's or a quote's.
     """
 
     usd_per_Bps: tuple[float, ...] = field(repr=False)
@@ -146,6 +147,7 @@ class Prices(Frozen):
     quotes: tuple[Quote, ...] = ()
     choice: BillChoice | None = None
     bills: BillTable | None = None
+    fixed_npus_usd: float = 0.0
 
     @cached_property
     def array(self) -> Array:

@@ -210,11 +210,13 @@ class FixedCost:
     Parameters
     ----------
     usd : the whole of it.
+    npus_usd : of it NPUs whose price is the catalogue's or a quote's.
     notes : what of it is an assumption.
     quoted : items of it that are quoted.
     """
 
     usd: float = 0.0
+    npus_usd: float = 0.0
     notes: tuple[str, ...] = ()
     quoted: tuple[str, ...] = ()
 
@@ -246,23 +248,23 @@ def fixed_cost(
     """
     if not isinstance(spec, FixedCostParts):
         return FixedCost(spec or 0.0)
-    price_usd = spec.per_npu or 0.0
+    price_usd, npu_usd = spec.per_npu or 0.0, 0.0
     notes: tuple[str, ...] = ()
     if spec.npu is not None:
         price = catalogue_npu(spec.npu, spec.catalogue, beside, path="fixed_cost.npu").price
         name = canonical_name(spec.npu, spec.catalogue, beside)
         if quote := quoted_parts(quotes).get(name):
             usd = n_npus * (quote.usd + price_usd) + (spec.rest or 0.0)
-            return FixedCost(usd, quoted=(quote.item,))
+            return FixedCost(usd, n_npus * quote.usd, quoted=(quote.item,))
         if price is None:
             expected = "expected an NPU with a price in the catalogue"
             fix = "leave npu out and give its price as 'per_npu'"
             raise SpecError(Fault(f"got {spec.npu!r}", expected, fix, "fixed_cost.npu"))
-        price_usd = price.usd + price_usd
+        price_usd, npu_usd = price.usd + price_usd, price.usd
         if price.confidence != "published":
             what = f"{price.confidence} NPU price: {format_usd(price.usd)} for {spec.npu}"
             notes = (f"{what} ({price.as_of}); source: {price.source}",)
-    return FixedCost(n_npus * price_usd + (spec.rest or 0.0), notes)
+    return FixedCost(n_npus * price_usd + (spec.rest or 0.0), n_npus * npu_usd, notes)
 
 
 def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:

@@ -159,13 +159,13 @@ class _ProblemBuilder(FaultCollector):
         modelled = self.present(fidelity)
         step_of = partial(training.planned_step, spec, planned)
         steps = [required(attempt((), step_of, model)) for model in modelled.models]
-        usd_per_Bps = tuple(required(price).tolist())
+        usd = tuple(required(price).tolist()), fixed.usd
         base = Problem(
             network=modelled.network,
             realization=realized,
             scale_up=domain,
             step=steps[0],
-            prices=Prices(usd_per_Bps, fixed.usd, prices, options, quotes, choice),
+            prices=Prices(*usd, prices, options, quotes, choice, fixed_npus_usd=fixed.npus_usd),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=spec.objective,

@@ -13,9 +13,11 @@ import pytest
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import break_evens, steps, tied
+from libra_planner.procurement.plan_cost import cost_lines
 from libra_planner.procurement.ranking import times_s
 from libra_planner.step.bands import STEP_BANDS
 from libra_planner.views.report.compose import documents, report_payload
+from libra_planner.views.report.costs import cost_text
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 
@@ -70,6 +72,49 @@ def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> No
     *_, n_before, n_after, _ = ["", *rows["Switches (switch-64x400g to switch-64x200g)"]]
     counts = [sum(x.n_bought for x in one.bill.lines if x.part.kind == "switch") for one in (a, c)]
     assert [int(n_before), int(n_after)] == counts
+
+
+def test_the_cost_that_optimize_prints_stands_beside_the_bill(llama, files) -> None:
+    """Every line of the bill is of one line of the comparison; servers are not NPUs."""
+    one = llama.candidates[2]
+    lines = cost_lines(one)
+    assert [sum(line.holds(x) for line in lines) for x in one.bill.lines] == [1] * len(
+        one.bill.lines
+    )
+    assert sum(x.bill_usd for x in lines) == one.bill.total_usd
+    assert float(sum(x.plan_usd for x in lines)) == pytest.approx(one.evaluation.cost_usd, abs=0.02)
+    npus, rest, *dims = lines
+    assert (npus.plan_usd, npus.difference_usd) == (2048 * 27_500, 21 * 27_500)  # Spares.
+    assert rest.plan_usd == 2048 * 12_000
+    kinds = one.bill.usd_by(lambda line: line.part.kind if line.group != "network" else "fabric")
+    assert rest.bill_usd == one.bill.total_usd - kinds["npu"] - kinds["fabric"]
+    assert [x.plan_usd for x in dims] == [x.linear_usd for x in one.bridges]
+    found = report_payload(llama, [])["designs"][2]["plan_cost"]
+    assert sum(x["difference_usd"] for x in found["lines"]) == pytest.approx(
+        found["bill_usd"] - found["cost_usd"]
+    )
+    said = "all else but the network $24.6M there, $12.6M in the bill (-$12.0M)"
+    assert said in found["text"]
+    assert said in " ".join(decision_section(llama).paragraphs)
+    assert "fixed_cost: 69.5 M$" in found["text"]
+    assert said in files["report.html"]
+    assert said in files["report.md"].replace("\\", "")
+    assert _rows(files, "cost-c")["Total"][-1] == f"{found['difference_usd']:.2f}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins", "n_alike"),
+    [
+        # What the report advises: all but the network is the same then.
+        ((f"{LLAMA}@450,25,4.6875", "--set", "fixed_cost=69.501107 M$"), "The cost", 1),
+        ((str(EXAMPLES / "0b_bill.yaml"),), "The cost that optimize prints for A is this bill", 5),
+    ],
+)
+def test_costs_that_are_the_bills(arguments, begins, n_alike) -> None:
+    (one,) = compared_by(*arguments).candidates
+    lines = cost_lines(one)
+    assert [x.difference_usd for x in lines[:n_alike]] == [0] * n_alike
+    assert cost_text(one).startswith(begins)
 
 
 def test_many_kinds_of_parts_are_told_in_five_lines() -> None:

@@ -1,4 +1,4 @@
-"""Bills of materials, LIBRA's linear model beside them, prices, and what a workbook computes.
+"""Bills of materials, prices, and what a workbook computes.
 
 Expressions name cells as :mod:`~libra_planner.views.cells` says; of texts they hold
 this program's own words and the designs' letters only.
@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
 
-from libra_planner.procurement.bill import GROUPS, SUPPORT, ZERO, Bill, Line, Part
+from libra_planner.procurement.bill import GROUPS, SUPPORT, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.lines import Bridge
 from libra_planner.procurement.ranking import Comparison
-from libra_planner.units import format_usd, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
 
@@ -24,6 +22,28 @@ PRICE_COLUMN = 3
 """Of the unit price in the table of prices."""
 QUANTITY_COLUMN, SPARE_COLUMN, UNIT_COLUMN, SOURCE_COLUMN, EXTENDED_COLUMN = 4, 5, 6, 7, 8
 """Of units in use, spares, the unit price, what it rests on, and the line's price, in a bill."""
+
+
+PLURAL = {
+    "npu": "NPUs",
+    "nic": "NICs",
+    "switch": "switches",
+    "copper": "copper cables",
+    "active_optical": "active optical cables",
+    "fibre": "fibres",
+    "link": "links per GB/s",
+    "support": "support contracts",
+}
+"""Kinds of parts whose plural is not the word with an s."""
+
+
+def words_of_kind(kind: str) -> str:
+    """Parts of a kind in words.
+
+    >>> words_of_kind("switch"), words_of_kind("optic")
+    ('switches', 'optics')
+    """
+    return PLURAL.get(kind, f"{kind}s")
 
 
 def priced_parts(comparison: Comparison) -> list[Part]:
@@ -47,9 +67,9 @@ def line_cell(one: Candidate, row: int, column: int = EXTENDED_COLUMN) -> str:
     return f"[bill-{one.letter.lower()}/{row}/{column}]"
 
 
-_EXTENDED = f"{{at}}{EXTENDED_COLUMN}]"
-_SPARES = f"{{at}}{SPARE_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
-_FREE_PORTS = (
+EXTENDED = f"{{at}}{EXTENDED_COLUMN}]"
+SPARES = f"{{at}}{SPARE_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
+FREE_PORTS = (
     f"ROUND({{at}}{QUANTITY_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
     "*{line.n_free_ports}/{line.n_ports},2)"
 )
@@ -57,7 +77,7 @@ _FREE_PORTS = (
 
 
 def lines_sum(
-    one: Candidate, meant: Callable[[Line], object], term: str = _EXTENDED, total: str = "SUM({})"
+    one: Candidate, meant: Callable[[Line], object], term: str = EXTENDED, total: str = "SUM({})"
 ) -> str:
     """What some lines of a bill cost, or a term of theirs; empty for none."""
     bill = f"bill-{one.letter.lower()}"
@@ -113,90 +133,6 @@ def _least(values: list[str], letters: list[str]) -> str:
     return found
 
 
-def linear_table(one: Candidate) -> Table:
-    """From the linear model's cost of each dimension to that of its parts, in steps."""
-    own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)"
-
-    def total_of(bridge: Bridge, counted: str = "n_units", *terms: str) -> str:
-        label = bridge.built.label
-        return lines_sum(one, lambda x: x.dimension == label and getattr(x, counted), *terms)
-
-    columns: dict[str, Callable[[Bridge], Value]] = {
-        "Dimension": lambda x: x.place,
-        "Asked, GB/s": lambda x: number(gigabytes_per_s(x.built.asked_Bps), 2),
-        "Built, GB/s": lambda x: number(gigabytes_per_s(x.built.bandwidth_Bps), 2),
-        "Linear model": lambda x: usd(x.linear_usd),
-        "Whole ports": lambda x: usd(x.rounding_usd),
-        "In the servers": lambda x: usd(x.included_usd),
-        "Own prices": lambda x: usd(x.parts_usd, total_of(x) and own),
-        "Free ports": lambda x: usd(x.free_ports_usd, total_of(x, "n_ports", _FREE_PORTS)),
-        "Spares": lambda x: usd(x.spares_usd, total_of(x, "n_spares", _SPARES, "ROUND(SUM({}),2)")),
-        "Bill": lambda x: usd(x.bill_usd, total_of(x)),
-    }
-    note = (
-        "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
-        "the ports carry beyond the bandwidth asked for, at the same prices. In the servers: links "
-        "and switches that the price of a server includes. Own prices: switches as far as they are "
-        "used, NICs ($0 where servers include them), optics and cables instead of $ per GB/s, "
-        "whatever the oversubscription leaves out. Free ports: switch ports without a cable. "
-        "Spares: on the shelf."
-    )
-    sums = (usd(_sum(one, name), f"SUM([r{i}])") for i, name in enumerate(_STEPS, start=3))
-    caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
-    total: list[Value] = ["Total", "", "", *sums]
-    key = f"linear-{one.letter.lower()}"
-    return cells.table_of(
-        caption, one.bridges, columns, key=key, total=total, note=note, is_folded=True
-    )
-
-
-_STEPS = (
-    *("linear_usd", "rounding_usd", "included_usd", "parts_usd"),
-    *("free_ports_usd", "spares_usd", "bill_usd"),
-)
-
-
-def _sum(one: Candidate, name: str) -> Decimal:
-    return sum((getattr(bridge, name) for bridge in one.bridges), ZERO)
-
-
-def why(one: Candidate) -> str:
-    """Why the bill is not the linear model's cost, in figures."""
-    if one.bill.missing:
-        return (
-            "The fabric's bill lacks prices, so it is not compared with the linear model in words."
-        )
-    linear, bill = (format_usd(float(_sum(one, name))) for name in ("linear_usd", "bill_usd"))
-    reasons = [_reason(bridge) for bridge in one.bridges if bridge.bill_usd != bridge.linear_usd]
-    text = "; ".join(filter(None, reasons))
-    more = f" {text}." if text else ""
-    return f"The fabric's parts cost {bill}, LIBRA's linear model says {linear}.{more}"
-
-
-def _reason(bridge: Bridge) -> str:
-    """The steps that matter, largest first."""
-    carried, asked = (
-        f"{gigabytes_per_s(speed_Bps):.4g}"
-        for speed_Bps in (bridge.built.bandwidth_Bps, bridge.built.asked_Bps)
-    )
-    thin = bridge.oversubscription > 1
-    kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
-    free = f"{bridge.n_free_ports:,} of {bridge.n_ports:,}"
-    steps = [
-        (bridge.rounding_usd, f"as ports carry {carried} GB/s where {asked} is asked for"),
-        (bridge.included_usd, "as the price of the servers includes its links"),
-        (bridge.parts_usd, f"for parts at their own prices{kept}"),
-        (bridge.free_ports_usd, f"as {free} switch ports are free"),
-        (bridge.spares_usd, "for spares"),
-    ]
-    text = ", ".join(
-        f"{'-' if amount < 0 else '+'}{format_usd(abs(float(amount)))} {reason}"
-        for amount, reason in sorted(steps, key=lambda step: -abs(step[0]))
-        if abs(amount) >= max(Decimal(1), bridge.linear_usd / 200)
-    )
-    return f"{bridge.place}: {text}" if text else ""
-
-
 _KW = 1000.0
 
 
@@ -208,14 +144,14 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         tables.append(_changes(comparison.candidates[base], one))
     names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
-    texts = ((_head(one), why(one)), (missing,) if names else ())
+    texts = ((_head(one),), (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
     return Section(
         key,
         title,
         sheet,
         *texts,
-        tables=(*tables, linear_table(one)),
+        tables=tuple(tables),
         is_static=True,
         is_folded=one is not comparison.candidates[comparison.chosen],
     )

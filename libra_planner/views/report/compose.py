@@ -18,6 +18,7 @@ from libra_planner.views.design import bandwidths_GBps
 from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, price_section, prices_moved
 from libra_planner.views.report.book_charts import chart_sheet
+from libra_planner.views.report.costs import cost_payload, with_cost
 from libra_planner.views.report.decision import decision_section, range_sentences
 from libra_planner.views.report.designs import (
     Ends,
@@ -63,7 +64,7 @@ def _section(make: Callable[[Comparison], Section | None], *keys: str) -> Sectio
 
 
 def _bills(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
-    return (bill_section(comparison, one) for one in comparison.candidates)
+    return (with_cost(bill_section(comparison, one), one) for one in comparison.candidates)
 
 
 for _name, _make in (
@@ -229,6 +230,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         **figures("effective_step_time_s", samples, statistics=False),
         "n_seeds": None if one.check is None else len(samples),
         "ranked_step_time_s": one.step_time_s,
+        "plan_cost": cost_payload(one),
         "linear_network_cost_usd": one.linear_network_usd,
         "linear_cost_in_servers_usd": float(one.linear_in_servers_usd),
         "total_usd": float(one.bill.total_usd),

@@ -12,7 +12,8 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time
 from libra_planner.views.cells import Card, Section, round_usd
-from libra_planner.views.report.bills import verdict
+from libra_planner.views.report.bills import verdict, words_of_kind
+from libra_planner.views.report.costs import cost_text
 from libra_planner.views.report.designs import ports_text, time_basis
 from libra_planner.views.report.recommendation import (
     change_table,
@@ -20,7 +21,6 @@ from libra_planner.views.report.recommendation import (
     lead,
     price_text,
     tie_text,
-    words_of_kind,
 )
 from libra_planner.views.report.runs import run_refusal
 from libra_planner.views.training.memory import WARNING, memory_lines
@@ -32,7 +32,13 @@ _ROUNDING = 1e-9
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
     notes = (time_basis(comparison), comparison.ranking.order_note, _firmness(comparison))
-    sentences = (ports_text(comparison), *range_sentences(comparison), *_quotes(comparison))
+    chosen = comparison.candidates[comparison.chosen]
+    sentences = (
+        ports_text(comparison),
+        cost_text(chosen),
+        *range_sentences(comparison),
+        *_quotes(comparison),
+    )
     paragraphs = tuple(filter(None, (*notes, *sentences)))
     live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     tables = filter(None, (difference_table(comparison), change_table(comparison)))

@@ -333,6 +333,7 @@ def _money_table(comparison: Comparison) -> Table:
         ("of it with assumed prices", _assumed),
         ("Tax", lambda one: _tax(one, one.bill.tax_usd, with_price=False)),
         ("Price with tax", lambda one: _tax(one, one.bill.with_tax_usd, with_price=True)),
+        ("The cost that optimize prints", of("evaluation.cost_usd", round_usd)),
         ("Training fabric, bill of materials", _fabric),
         ("Training fabric, LIBRA's linear model", of("linear_network_usd", round_usd)),
         ("of it links in the price of the servers", of("linear_in_servers_usd", round_usd)),

@@ -22,21 +22,9 @@ from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
-from libra_planner.views.report.bills import group_cell, lines_sum
+from libra_planner.views.report.bills import group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.runs import run_ends, tokens_text
-
-PLURAL = {
-    "npu": "NPUs",
-    "nic": "NICs",
-    "switch": "switches",
-    "copper": "copper cables",
-    "active_optical": "active optical cables",
-    "fibre": "fibres",
-    "link": "links per GB/s",
-    "support": "support contracts",
-}
-"""Kinds of parts whose plural is not the word with an s."""
 
 _DAY_S = 24 * HOUR_S
 _MOST_BREAK_EVENS = 4
@@ -45,15 +33,6 @@ N_FIGURES = 2
 
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""
-
-
-def words_of_kind(kind: str) -> str:
-    """Parts of a kind in words.
-
-    >>> words_of_kind("switch"), words_of_kind("optic")
-    ('switches', 'optics')
-    """
-    return PLURAL.get(kind, f"{kind}s")
 
 
 def price_text(one: Candidate) -> str:

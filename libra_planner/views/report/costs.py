@@ -1,0 +1,269 @@
+"""A plan's cost beside its bill, line by line, and the steps from linear prices to whole parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from libra_planner.problem import Problem
+from libra_planner.procurement.bill import COMPUTE, FACILITY, NETWORK, ZERO, Line
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.lines import Bridge
+from libra_planner.procurement.plan_cost import CostLine, cost_lines
+from libra_planner.units import format_usd, gigabytes_per_s
+from libra_planner.views import cells
+from libra_planner.views.cells import (
+    Section,
+    Table,
+    Value,
+    delta_usd,
+    number,
+    round_delta_usd,
+    round_usd,
+    usd,
+)
+from libra_planner.views.report.bills import FREE_PORTS, SPARES, lines_sum, words_of_kind
+
+
+def with_cost(section: Section, one: Candidate) -> Section:
+    """The section of a bill with the plan's cost beside it."""
+    return replace(
+        section,
+        paragraphs=(*section.paragraphs, cost_text(one), why(one)),
+        tables=(*section.tables, cost_table(one), linear_table(one)),
+    )
+
+
+def cost_table(one: Candidate) -> Table:
+    """What the plan's cost and the bill hold, line by line."""
+    columns: dict[str, Callable[[CostLine], Value]] = {
+        "What": _name,
+        "Plan's cost": lambda x: usd(x.plan_usd),
+        "of that": lambda x: _of_plan(x, one),
+        "Bill": lambda x: usd(x.bill_usd, lines_sum(one, x.holds)),
+        "of this": lambda x: _of_bill(x, one),
+        "Difference": lambda x: delta_usd(x.difference_usd, "ROUND([c3]-[c1],2)"),
+    }
+    lines = cost_lines(one)
+    plan_usd = _plan_usd(lines)
+    moved = delta_usd(one.bill.total_usd - plan_usd, "SUM([r5])")
+    total = [
+        "Total",
+        usd(plan_usd, "SUM([r1])"),
+        "",
+        usd(one.bill.total_usd, "SUM([r3])"),
+        "",
+        moved,
+    ]
+    caption = f"Design {one.letter}: the cost that optimize prints, beside the bill"
+    note = (
+        "The plan's cost is what the optimizer weighs time against: linear in bandwidth (C7), plus "
+        "fixed_cost. The bill is what is bought: whole parts, with spares. Steps from one to the "
+        "other by dimension stand in the table of the linear model."
+    )
+    key = f"cost-{one.letter.lower()}"
+    return cells.table_of(caption, lines, columns, key=key, total=total, note=note)
+
+
+def _name(line: CostLine) -> str:
+    if line.bridge is not None:
+        return f"Network, {line.bridge.place}"
+    if line.has_npus:
+        return "NPUs and all else but the network" if line.has_rest else "NPUs"
+    return "All else but the network"
+
+
+def _of_plan(line: CostLine, one: Candidate) -> str:
+    """What the plan counts."""
+    problem = one.proposal.problem
+    if problem.prices.bills is not None:
+        return "the bill (prices: bill)"
+    if line.bridge is None:
+        return _of_fixed_cost(line, problem)
+    asked = gigabytes_per_s(line.bridge.built.asked_Bps)
+    if not line.plan_usd:
+        return "nothing: in the servers' price" if asked else "nothing"
+    each = float(line.plan_usd) / asked / one.n_npus
+    return f"{asked:.4g} GB/s per NPU, ${each:,.2f} per GB/s"
+
+
+def _of_fixed_cost(line: CostLine, problem: Problem) -> str:
+    """What of the plan's fixed cost a line is."""
+    if not problem.prices.fixed_usd:
+        return "nothing: no fixed_cost"
+    if line.has_npus:
+        npus = f": {problem.n_npus_bought:,} NPUs in use"
+        return "fixed_cost" + ("" if line.has_rest else npus)
+    return "fixed_cost: per_npu and rest" if line.plan_usd else "nothing: fixed_cost is of NPUs"
+
+
+def _of_bill(line: CostLine, one: Candidate) -> str:
+    """What the bill counts, largest first."""
+    amounts: dict[str, Decimal] = {}
+    for x in filter(line.holds, one.bill.lines):
+        amounts[_words(x)] = amounts.get(_words(x), ZERO) + (x.extended_usd or ZERO)
+    ranked = sorted((x for x in amounts if amounts[x]), key=lambda name: -amounts[name])
+    if line.bridge is not None:
+        built = f"{gigabytes_per_s(line.bridge.built.bandwidth_Bps):.4g} GB/s per NPU"
+        return f"{built}: {', '.join(ranked)}" if ranked else "nothing: in the servers' price"
+    if line.has_npus and not line.has_rest:
+        npus = [x for x in one.bill.lines if line.holds(x)]
+        units, spares = sum(x.n_bought for x in npus), sum(x.n_spares for x in npus)
+        return f"{units:,} NPUs" + (f", {spares:,} of them spare" if spares else "")
+    return ", ".join(f"{name} {round_usd(amounts[name]).shown}" for name in ranked)
+
+
+def _words(line: Line) -> str:
+    """A kind of part, or the network beside the training fabric that it is of."""
+    own = (COMPUTE, FACILITY, NETWORK)
+    return words_of_kind(line.part.kind) if line.group in own else line.group
+
+
+def cost_text(one: Candidate) -> str:
+    """The plan's cost, the bill, and what makes the difference."""
+    problem, total, lines = one.proposal.problem, one.bill.total_usd, cost_lines(one)
+    if problem.prices.bills is not None:
+        return f"The cost that optimize prints for {one.letter} is this bill (prices: bill)."
+    has_fixed, plan_usd = problem.prices.fixed_usd > 0, _plan_usd(lines)
+    moved = total - plan_usd
+    what = "linear in bandwidth, plus fixed_cost" if has_fixed else "of the network alone, linear"
+    more = f"{round_usd(abs(moved)).shown} {'more' if moved > 0 else 'less'}"
+    ranked = sorted(lines, key=lambda x: -abs(x.difference_usd))
+    told = [_told(x) for x in ranked if abs(x.difference_usd) >= total / _LEAST_TOLD]
+    why = f": {'; '.join(told)}" if told else ""
+    text = (
+        f"The cost that optimize prints for {one.letter} ({what}) is {round_usd(plan_usd).shown}, "
+        f"its bill {round_usd(total).shown}, {more}{why}."
+    )
+    if problem.objective == "performance_per_cost":
+        fixed = float(total - one.bill.of(NETWORK).total_usd) / 1e6
+        text += f" With fixed_cost: {fixed:,.4g} M$ both are the same but for the network."
+    return text
+
+
+_LEAST_TOLD = 1000
+"""A difference below this part of the bill is not told in words."""
+
+
+def _plan_usd(lines: Sequence[CostLine]) -> Decimal:
+    return sum((x.plan_usd for x in lines), ZERO)
+
+
+def _told(line: CostLine) -> str:
+    """A line in words, such as NPUs."""
+    name = _name(line)
+    name = name if name.startswith("NPU") else name[:1].lower() + name[1:]
+    amounts = line.plan_usd, line.bill_usd
+    there, billed = (round_usd(x).shown if x else "nothing" for x in amounts)
+    change = round_delta_usd(line.difference_usd).shown
+    return f"{name} {there} there, {billed} in the bill ({change})"
+
+
+def cost_payload(one: Candidate) -> dict[str, Any]:
+    """The same for JSON."""
+    lines = cost_lines(one)
+    plan_usd = _plan_usd(lines)
+    rows = ((x, _name(x), _of_plan(x, one), _of_bill(x, one)) for x in lines)
+    return {
+        "cost_usd": float(plan_usd),
+        "bill_usd": float(one.bill.total_usd),
+        "difference_usd": float(one.bill.total_usd - plan_usd),
+        "text": cost_text(one),
+        "lines": [
+            {
+                "what": name,
+                "cost_usd": float(x.plan_usd),
+                "cost_holds": of_plan,
+                "bill_usd": float(x.bill_usd),
+                "bill_holds": of_bill,
+                "difference_usd": float(x.difference_usd),
+            }
+            for x, name, of_plan, of_bill in rows
+        ],
+    }
+
+
+def linear_table(one: Candidate) -> Table:
+    """From the linear model's cost of each dimension to that of its parts, in steps."""
+    own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)"
+
+    def total_of(bridge: Bridge, counted: str = "n_units", *terms: str) -> str:
+        label = bridge.built.label
+        return lines_sum(one, lambda x: x.dimension == label and getattr(x, counted), *terms)
+
+    columns: dict[str, Callable[[Bridge], Value]] = {
+        "Dimension": lambda x: x.place,
+        "Asked, GB/s": lambda x: number(gigabytes_per_s(x.built.asked_Bps), 2),
+        "Built, GB/s": lambda x: number(gigabytes_per_s(x.built.bandwidth_Bps), 2),
+        "Linear model": lambda x: usd(x.linear_usd),
+        "Whole ports": lambda x: usd(x.rounding_usd),
+        "In the servers": lambda x: usd(x.included_usd),
+        "Own prices": lambda x: usd(x.parts_usd, total_of(x) and own),
+        "Free ports": lambda x: usd(x.free_ports_usd, total_of(x, "n_ports", FREE_PORTS)),
+        "Spares": lambda x: usd(x.spares_usd, total_of(x, "n_spares", SPARES, "ROUND(SUM({}),2)")),
+        "Bill": lambda x: usd(x.bill_usd, total_of(x)),
+    }
+    note = (
+        "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
+        "the ports carry beyond the bandwidth asked for, at the same prices. In the servers: links "
+        "and switches that the price of a server includes. Own prices: switches as far as they are "
+        "used, NICs ($0 where servers include them), optics and cables instead of $ per GB/s, "
+        "whatever the oversubscription leaves out. Free ports: switch ports without a cable. "
+        "Spares: on the shelf."
+    )
+    sums = (usd(_sum(one, name), f"SUM([r{i}])") for i, name in enumerate(_STEPS, start=3))
+    caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
+    total: list[Value] = ["Total", "", "", *sums]
+    key = f"linear-{one.letter.lower()}"
+    return cells.table_of(
+        caption, one.bridges, columns, key=key, total=total, note=note, is_folded=True
+    )
+
+
+_STEPS = (
+    *("linear_usd", "rounding_usd", "included_usd", "parts_usd"),
+    *("free_ports_usd", "spares_usd", "bill_usd"),
+)
+
+
+def _sum(one: Candidate, name: str) -> Decimal:
+    return sum((getattr(bridge, name) for bridge in one.bridges), ZERO)
+
+
+def why(one: Candidate) -> str:
+    """Why the bill is not the linear model's cost, in figures."""
+    if one.bill.missing:
+        return (
+            "The fabric's bill lacks prices, so it is not compared with the linear model in words."
+        )
+    linear, bill = (format_usd(float(_sum(one, name))) for name in ("linear_usd", "bill_usd"))
+    reasons = [_reason(bridge) for bridge in one.bridges if bridge.bill_usd != bridge.linear_usd]
+    text = "; ".join(filter(None, reasons))
+    more = f" {text}." if text else ""
+    return f"The fabric's parts cost {bill}, LIBRA's linear model says {linear}.{more}"
+
+
+def _reason(bridge: Bridge) -> str:
+    """The steps that matter, largest first."""
+    carried, asked = (
+        f"{gigabytes_per_s(speed_Bps):.4g}"
+        for speed_Bps in (bridge.built.bandwidth_Bps, bridge.built.asked_Bps)
+    )
+    thin = bridge.oversubscription > 1
+    kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
+    free = f"{bridge.n_free_ports:,} of {bridge.n_ports:,}"
+    steps = [
+        (bridge.rounding_usd, f"as ports carry {carried} GB/s where {asked} is asked for"),
+        (bridge.included_usd, "as the price of the servers includes its links"),
+        (bridge.parts_usd, f"for parts at their own prices{kept}"),
+        (bridge.free_ports_usd, f"as {free} switch ports are free"),
+        (bridge.spares_usd, "for spares"),
+    ]
+    text = ", ".join(
+        f"{'-' if amount < 0 else '+'}{format_usd(abs(float(amount)))} {reason}"
+        for amount, reason in sorted(steps, key=lambda step: -abs(step[0]))
+        if abs(amount) >= max(Decimal(1), bridge.linear_usd / 200)
+    )
+    return f"{bridge.place}: {text}" if text else ""
