@@ -193,6 +193,9 @@ def multiples(term: LoopTerm) -> dict[Quantity, float]:
     return found
 
 
+CONTENTION = "contention"
+"""What labels of dimensions that several communications share begin with."""
+
 _ROUNDING = 1e-12
 """Relative difference that adding up traffic in another order can make."""
 
@@ -315,7 +318,7 @@ class LoopLayer:
             shared = shared & (self._traffic(overlap.terms[free]) == 0)
         contention = tree.maximum([tree.transfers(np.where(shared, together, 0.0)), *around])
         inside = dict.fromkeys(names[key].name for key in multiples(overlap) if key in names)
-        label = f"contention of {' and '.join(inside)}"
+        label = f"{CONTENTION} of {' and '.join(inside)}"
         return tree.maximum([*sides, tree.Labelled(label, contention)])
 
     def _is_free(self, overlap: Overlap, i: int) -> bool:

@@ -13,7 +13,8 @@ from libra_planner.step import expression as tree
 from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
-from libra_planner.step.layers import TrainingLoop
+from libra_planner.step.critical_path import COMPUTE, critical_path
+from libra_planner.step.layers import CONTENTION, TrainingLoop
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import (
     StepBuilder,
@@ -167,24 +168,23 @@ class ModelTraining(Frozen):
     def split_s(
         self, model: CollectiveModel, bandwidth_bytes_per_s: tree.Array
     ) -> Mapping[str, float]:
-        """The step's time by what takes it, at one vector; the parts add up to it.
+        """The step's time by what takes it, at one vector; the parts add up to it (C5).
 
-        Exposed communication of an axis is what the step takes less without that of this axis and
-        those before it. Without any, stages wait for the one that takes longest; the bubble is the
-        rest of what the pipeline waits.
+        Exposed communication of an axis is what its operations have on the critical path;
+        ``contention_s`` is that of several axes. Without communication, stages wait for the one
+        that takes longest; the bubble is the rest of what the pipeline waits.
         """
         n_dims = self.network.topology.n_dims
 
         def seconds(node: tree.Node) -> float:
             return float(tree.TimeExpression(node, n_dims).seconds(bandwidth_bytes_per_s))
 
-        found: dict[str, float] = {}
-        left, without = seconds(self.parts(model).time), frozenset[str]()
-        for axis, groups in GROUPS_OF_AXIS.items():
-            without |= set(groups)
-            less = seconds(self.parts(model, without).time)
-            found[f"exposed_{axis}_s"], left = max(0.0, left - less), less
-        bare = self.parts(model, without)
+        found = dict.fromkeys([f"exposed_{axis}_s" for axis in GROUPS_OF_AXIS], 0.0)
+        found["contention_s"] = 0.0
+        for share in critical_path(self.step_time(model), bandwidth_bytes_per_s):
+            if share.label != COMPUTE:
+                found[_part(share.label)] += share.seconds
+        bare = self.parts(model, frozenset(_AXES))
         one, mean_s = self.trained.strategy, seconds(bare.mean_stage)
         work_s = mean_s * float(one.n_microbatches)
         waits_s = seconds(bare.pipeline) - work_s
@@ -196,6 +196,17 @@ class ModelTraining(Frozen):
         return {"compute_s": work_s} | found
 
 
+def _part(label: str) -> str:
+    """The part of a step that an operation on its critical path belongs to.
+
+    >>> _part("TP all-gather"), _part("weight grad DP"), _part("contention of overlapped axes")
+    ('exposed_tp_s', 'exposed_dp_s', 'contention_s')
+    """
+    if label.startswith(CONTENTION):
+        return "contention_s"
+    return next(f"exposed_{_AXES[x]}_s" for x in label.lower().split() if x in _AXES)
+
+
 GROUPS_OF_AXIS: Mapping[str, tuple[str, ...]] = {
     "tp": ("tp",),
     "cp": ("cp",),
@@ -204,3 +215,5 @@ GROUPS_OF_AXIS: Mapping[str, tuple[str, ...]] = {
     "dp": ("dp", "dp_cp", "edp"),
 }
 """Groups whose communication is told together."""
+
+_AXES = {group: axis for axis, groups in GROUPS_OF_AXIS.items() for group in groups}

@@ -13,6 +13,7 @@ from libra_planner.step.algebra import Nodes
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel
 from libra_planner.step.expression import Array
+from libra_planner.step.layers import CONTENTION
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from libra_planner.workload.volumes import SEND_RECV, Exchange
 
@@ -85,7 +86,9 @@ class NodePricing:
             total, alone = total + sent, np.maximum(alone, sent)
         shared = np.where(total > alone, total, 0.0)
         time = tree.transfers(shared)
-        return time if time == tree.ZERO else tree.Labelled("contention of overlapped axes", time)
+        return (
+            time if time == tree.ZERO else tree.Labelled(f"{CONTENTION} of overlapped axes", time)
+        )
 
     def traffic_bytes(self, one: Exchange) -> Array:
         """What all executions occupy the dimensions with, shape (n_dims,)."""

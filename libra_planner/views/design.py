@@ -17,7 +17,7 @@ from libra_planner.units import format_bandwidth, format_time, format_usd, gigab
 from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.training import memory
-from libra_planner.views.training.step import step_lines, step_payload
+from libra_planner.views.training.step import computed_shares, step_lines, step_payload
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import Design
@@ -58,7 +58,7 @@ def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
 
 
 def _worth_row(price: ShadowPrice) -> tuple[str, ...]:
-    """One more of what it is, and what that changes, with the sign of the side."""
+    """One more of what it is, and what that changes there."""
     unit, size = price.unit, 1.0
     if price.subject != "price":  # Which is money per bandwidth.
         quantity = quantity_in(price.unit)
@@ -68,11 +68,12 @@ def _worth_row(price: ShadowPrice) -> tuple[str, ...]:
     own = f"{price.name}{plan.line_text(price.line)}"
     name = {"dimension": f"{price.name}, given free", "cost": "cost"}.get(price.subject, own)
     seconds, dollars = (sign * x * size for x in (price.d_step_time_s, price.d_cost_usd))
-    return unit + less, name, _signed(seconds, format_time), _signed(dollars, format_usd)
+    longer = _change(seconds, format_time, "shorter", "longer")
+    return unit + less, name, longer, _change(dollars, format_usd, "less", "more")
 
 
-def _signed(change: float, text: Callable[[float], str]) -> str:
-    return f"{'-' if change < 0 else '+'}{text(abs(change))}" if change else "-"
+def _change(change: float, text: Callable[[float], str], less: str, more: str) -> str:
+    return f"{text(abs(change))} {less if change < 0 else more}" if change else "-"
 
 
 _BINDING = 1e-6
@@ -367,13 +368,17 @@ def time_table(
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     step_s, labels = evaluation.step_time_s, problem.topology.labels
 
+    computed = computed_shares(problem, evaluation)
+    sent = [one for one in evaluation.shares if one.label != COMPUTE]
+    shares = sorted([*computed, *sent], key=lambda one: -one.seconds)
+
     def waits_on(share: Share) -> str:
-        idle = "NPUs" if share.label == COMPUTE else "latency"
+        idle = "NPUs" if share in computed else "latency"
         return (", ".join(labels[i] for i in share.dims) or idle) + tied * (len(share.dims) > 1)
 
     rows = [
         (one.label, waits_on(one), format_time(one.seconds), f"{one.seconds / step_s:.1%}")
-        for one in evaluation.shares[:most]
+        for one in shares[:most]
     ]
     title, headings = f"{mean}, all layers together", ("operation", "waits on", "time", "share")
     return cells.table("", title, headings, rows, left=headings[:2], is_wrapped=True)

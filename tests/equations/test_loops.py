@@ -19,6 +19,8 @@ from libra_planner.step.expression import (
     Scaled,
     Sum,
     TimeExpression,
+    add,
+    transfers,
 )
 from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.workload.operations import (
@@ -123,22 +125,36 @@ def test_group_sizes_per_phase_say_tp_or_dp_by_the_phase() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bandwidth", "expected"),
+    ("dim2_GBps", "expected"),
     [
-        # dim2 at 25 GB/s: sharing takes 4 s, of which 0.5 s would be compute anyway.
-        (B, ("contention of input grad TP and weight grad DP", (1,), 3.5)),
-        # dim2 at 100 GB/s: TP takes 3 s on dim1, 0.5 s of them beside compute.
-        (np.array([100e9, 100e9]), ("input grad TP all-reduce", (0,), 2.5)),
+        # Grown to s, TP takes 3 s, compute and DP 0.5 + 2 s, sharing dim2 4 s: it shows from 1/4.
+        (
+            25,
+            {"weight grad DP all-reduce": 0.5, "contention of input grad TP and weight grad DP": 3},
+        ),
+        # DP 0.5 + 0.5 s, TP on dim1 3 s: DP shows until 1/5 of it, TP from there.
+        (100, {"weight grad DP all-reduce": 0.1, "input grad TP all-reduce": 2.4}),
     ],
 )
-def test_exposed_communication_is_named(bandwidth: np.ndarray, expected: tuple) -> None:
-    step = _expression("tp_dp_overlap")
-    shares = critical_path(step, bandwidth)
-    found = {(share.label, share.dims): share.seconds for share in shares}
-    assert found[expected[:2]] == pytest.approx(expected[2], rel=1e-12)
-    assert found["compute", ()] == pytest.approx(5.5, rel=1e-12)
-    assert len(found) == 3  # and the forward all-reduce: DP is hidden
-    assert sum(share.seconds for share in shares) == pytest.approx(float(step.seconds(bandwidth)))
+def test_exposed_communication_is_named(dim2_GBps: float, expected: dict[str, float]) -> None:
+    step, bandwidth = _expression("tp_dp_overlap"), np.array([100e9, dim2_GBps * 1e9])
+    found = {share.label: share.seconds for share in critical_path(step, bandwidth)}
+    assert found == pytest.approx(
+        {"compute": 5.5, "forward TP all-reduce": 1.5, **expected}, rel=1e-12
+    )
+    assert sum(found.values()) == pytest.approx(float(step.seconds(bandwidth)))
+
+
+def test_shares_do_not_jump_where_branches_tie() -> None:
+    """Work of 1 s and 2 s of TP, beside 3 s of sends: which is longer changes no share much."""
+    sent = Labelled("sends", transfers([0.0, 3.0]))
+    work = add([Constant(1.0), Labelled("TP", transfers([2.0, 0.0]))])
+    step = TimeExpression(Maximum((work, sent)), 2)
+    for slower, faster in ((1 - 1e-7, 1.0), (1.0, 1 - 1e-7)):
+        shares = critical_path(step, np.array([slower, faster]))
+        found = {share.label: share.seconds for share in shares}
+        assert found["TP"] == pytest.approx(2.0, abs=1e-5)
+        assert found.get("sends", 0.0) == pytest.approx(0.0, abs=1e-5)
 
 
 def test_what_is_hidden_is_not_listed() -> None:

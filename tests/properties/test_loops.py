@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 from libra_planner.step.critical_path import COMPUTE, critical_path
 from libra_planner.step.expression import (
+    Constant,
     Labelled,
     Maximum,
     Node,
     Scaled,
     Sum,
+    Transfer,
+    terms_of,
 )
 from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.workload.operations import Workload
@@ -150,3 +153,43 @@ def test_a_loop_of_the_whole_step_overlaps_the_totals(
     loop = TrainingLoop(LOOPS[name], per_layer=False, contention=contention)
     expected = plain.seconds(name, vector, contention=contention)
     assert float(step.under(loop).seconds(vector)) == pytest.approx(expected, rel=1e-11)
+
+
+@settings(max_examples=15)
+@given(steps(), names, seeds)
+def test_shares_are_what_the_step_gains_while_communication_grows(
+    step: Step, name: str, seed: int
+) -> None:
+    """A slow twin: from nothing to all of it in small parts, each operation class by itself."""
+    (vector,) = _vectors(step, seed, 1)
+    expression, n = step.expression(name), 200
+    shares = [one for one in critical_path(expression, vector) if one.label != COMPUTE]
+    found: dict[str, float] = dict.fromkeys((one.label for one in shares), 0.0)
+    for one in shares:
+        found[one.label] += one.seconds
+    for label, exposed_s in found.items():
+        gained = 0.0
+        for i in range(n):
+            middle, h = (i + 0.5) / n, 1e-6
+            before, after = (
+                _grown(expression.root, vector, label, middle, middle + x) for x in (-h, h)
+            )
+            gained += (after - before) / (2 * h) / n
+        assert gained == pytest.approx(exposed_s, abs=8 / n * float(expression.seconds(vector)))
+
+
+def _grown(
+    node: Node, vector: np.ndarray, label: str, others: float, mine: float, now: float = 0.0
+) -> float:
+    """A tree's time with one label grown to ``mine``, all others to ``others``."""
+    if isinstance(node, Labelled):
+        share = mine if node.label == label else others
+        return _grown(node.term, vector, label, others, mine, share)
+    if isinstance(node, Constant):
+        return (now or 1.0) * node.seconds
+    if isinstance(node, Transfer):
+        return now * node.n_bytes / float(np.dot(node.coefficients, vector))
+    if isinstance(node, Scaled):
+        return node.factor * _grown(node.term, vector, label, others, mine, now)
+    terms = [_grown(term, vector, label, others, mine, now) for term in terms_of(node)]
+    return max(terms) if isinstance(node, Maximum) else sum(terms)

@@ -184,6 +184,10 @@ def test_json_says_tokens_flops_memory_and_parts(
     flops = found["model_TFLOPps_per_npu"] * 1e12
     assert found["mfu"] == pytest.approx(flops / 989.4e12)
     assert sum(found["time"].values()) == pytest.approx(found["step_time_s"])
+    for axis in ("tp", "cp", "pp", "dp"):
+        shares = [one for one in found["bottlenecks"] if one["operation"].startswith(axis.upper())]
+        sum_s = sum(one["time_s"] for one in shares)
+        assert found["time"][f"exposed_{axis}_s"] == pytest.approx(sum_s)
     parts = {k: v for k, v in found["memory"].items() if k.endswith("_bytes")}
     total, room = parts.pop("total_bytes"), parts.pop("npu_memory_bytes")
     assert sum(parts.values()) == pytest.approx(total)
@@ -300,6 +304,22 @@ def test_overlap_in_the_language_of_loops_takes_the_same_time(
     for vector in 10 ** np.random.default_rng(7).uniform(8, 12, (20, 3)):
         found, expected = (float(one.step_time.seconds(vector)) for one in (own, plain))
         assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_loop_hides_nothing_and_overlap_always_the_inputs_gathered_again(tmp_path: Path) -> None:
+    """2 of every layer and 1 of the logits, all but the 10 % that they take from compute.
+
+    (16 - 1/5) 20 + 80/5 = 332 layers and 16 logits; 3/4 of 4,096 tokens of 8,192 in bf16.
+    """
+    none = "overlap={tp: 0, cp: 0, ep: 0, dp: 0, p2p: false}"
+    loop = "training_loop={layer: forward + backward}"
+    plain, own = (_plan(tmp_path, *x) for x in ((none,), (loop, "overlap={p2p: false}")))
+    gathered_s = (2 * 332 + 16) * 0.75 * 4096 * 8192 * 2 / 450e9
+    assert _seconds(own) - _seconds(plain) == pytest.approx(0.9 * gathered_s, rel=1e-9)
+    tp_s = [
+        _training(one).split_s(one.step.model, BANDWIDTH)["exposed_tp_s"] for one in (plain, own)
+    ]
+    assert tp_s == pytest.approx([0.3083, 0.3768], rel=1e-3)
 
 
 def test_a_loop_of_ones_own_by_hand(tmp_path: Path) -> None:

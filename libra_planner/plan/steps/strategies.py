@@ -202,6 +202,8 @@ def strategy_words(
         )
     shares = strategy.overlap
     hidden = [f"{x} {getattr(shares, x):.0%}" for x in ("tp", "cp", "ep", "dp")]
+    if strategy.sequence_parallel and not shares.tp:
+        hidden[0] += " but for inputs gathered again"
     sends = "p2p" if shares.p2p else "no p2p"
     if has_loop:
         sends = "sends hide" if shares.p2p else "sends do not hide"

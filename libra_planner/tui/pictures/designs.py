@@ -34,6 +34,7 @@ SHORT = {
     "exposed_ep_s": "experts",
     "exposed_pp_s": "PP sends",
     "exposed_dp_s": "DP",
+    "contention_s": "contention",
     "uneven_stages_s": "waits for longest stage",
     "bubble_s": "bubble",
     "optimizer_s": "optimizer",
@@ -111,7 +112,8 @@ def _pipeline(
     text = shapes.split_picture(named, total_s, n_cells)
     if n_stages == 1:
         return text
-    bubble_s, after_s = parts["bubble_s"], parts["exposed_dp_s"] + parts["optimizer_s"]
+    after = ("exposed_dp_s", "contention_s", "optimizer_s")
+    bubble_s, after_s = parts["bubble_s"], sum(parts[name] for name in after)
     lanes = shapes.stage_lanes(n_stages, m, total_s - after_s, bubble_s, _FORWARD)
     text.append("\n").append_text(shapes.lanes_picture(lanes, total_s, n_cells))
     chunks = f", {one.interleave} chunks a stage" if int(one.interleave) > 1 else ""

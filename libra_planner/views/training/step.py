@@ -7,6 +7,7 @@ from typing import Any
 
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
+from libra_planner.step.critical_path import COMPUTE, Share
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import FLOPS_PER_TFLOPS, format_time
 
@@ -17,11 +18,16 @@ PARTS = {
     "exposed_ep_s": "exposed exchange of experts",
     "exposed_pp_s": "exposed sends between stages",
     "exposed_dp_s": "exposed gradients and weights",
+    "contention_s": "contention of overlapped axes",
     "uneven_stages_s": "waits for the longest stage",
-    "bubble_s": "pipeline bubble",
+    "bubble_s": "pipeline bubble (its compute)",
     "optimizer_s": "optimizer",
 }
 """What reports call the parts of a step."""
+_LEAST = 5e-4
+"""Shares below it are not listed."""
+_COMPUTED = ("compute_s", "uneven_stages_s", "bubble_s", "optimizer_s")
+"""Parts that no communication has."""
 
 
 def _whole(problem: Problem) -> ModelTraining | None:
@@ -55,6 +61,13 @@ def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     return {**work_payload(problem, evaluation), "time": dict(parts)}
 
 
+def computed_shares(problem: Problem, evaluation: Evaluation) -> list[Share]:
+    """What a step takes without communication: of a whole model, its waits on stages apart."""
+    parts = step_payload(problem, evaluation).get("time", {"compute_s": evaluation.compute_s})
+    found = [(name, parts[name]) for name in _COMPUTED if parts.get(name)]
+    return [Share(COMPUTE if x == "compute_s" else PARTS[x], (), s) for x, s in found]
+
+
 def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """Tokens, FLOP/s and what takes the time, for people; nothing for other steps."""
     found = step_payload(problem, evaluation)
@@ -62,7 +75,9 @@ def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         return
     ranked = sorted(found["time"].items(), key=lambda pair: -pair[1])
     shares = ((PARTS[name], value, value / evaluation.step_time_s) for name, value in ranked)
-    shown = [f"{word} {format_time(s)} ({share:.1%})" for word, s, share in shares if share > 1e-4]
+    shown = [
+        f"{word} {format_time(s)} ({share:.1%})" for word, s, share in shares if share > _LEAST
+    ]
     yield f"Of it {', '.join(shown)}"
     yield (
         f"[bold]{found['tokens_per_s']:,.0f}[/] tokens/s, "
