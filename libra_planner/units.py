@@ -82,6 +82,9 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
 
 
 _TIME_STEPS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
+BYTE_STEPS: Final = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]
+USD_STEPS: Final = [(1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+"""Sizes and amounts, largest first, and what they are called."""
 
 
 def format_time(seconds: float, *, round_up: bool = False) -> str:
@@ -113,8 +116,7 @@ def format_bytes(n_bytes: float) -> str:
     >>> format_bytes(67108864), format_bytes(3)
     ('67.109 MB', '3.000 B')
     """
-    steps = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]
-    return _scaled(n_bytes, steps, 3)
+    return _scaled(n_bytes, BYTE_STEPS, 3)
 
 
 def format_usd(usd: float) -> str:
@@ -123,8 +125,7 @@ def format_usd(usd: float) -> str:
     >>> format_usd(13_429_871.0), format_usd(42)
     ('$13.43M', '$42.00')
     """
-    steps = [(1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")]
-    return "$" + _scaled(usd, steps, 2).replace(" ", "")
+    return "$" + _scaled(usd, USD_STEPS, 2).replace(" ", "")
 
 
 def format_bandwidth(bandwidth_bytes_per_s: float) -> str:

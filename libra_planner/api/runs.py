@@ -22,7 +22,9 @@ from libra_planner.units import format_bytes, format_time
 from libra_planner.views import flows as flow_view
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.report.compose import decision_lines, report_payload
-from libra_planner.views.sweeps import answer_table
+from libra_planner.views.sweeps import figures
+from libra_planner.views.sweeps.answers import answer_table
+from libra_planner.views.sweeps.page import write_page
 from libra_planner.views.times import collective as collective_view
 
 if TYPE_CHECKING:
@@ -82,8 +84,24 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         axes : matplotlib axes to draw on.
         """
         axes = new_axes(axes, figsize=(7, 4))
-        sweeping.draw(self, axes, x, y)
+        figures.draw(self, axes, x, y)
         return axes
+
+    def to_html(self, path: str | Path, answer: sweeping.Answer | None = None) -> Path:
+        """Write what ``sweep show --html`` writes: one page that opens offline.
+
+        Parameters
+        ----------
+        path : ends in ``.html``.
+        answer : rows of the page, such as :meth:`pareto` gives; by default all designs.
+
+        Raises
+        ------
+        SpecError
+            For another ending, or a path that cannot be written.
+        """
+        write_page(self, str(path), answer)
+        return Path(path)
 
 
 @pythonic

@@ -119,19 +119,14 @@ def _print_event(event: str, progress: Progress, **more: Any) -> None:
 
 
 def show(options: argparse.Namespace) -> None:
-    """``sweep show``: answers as a table, CSV, JSON or a figure."""
+    """``sweep show``: answers as a table, CSV, JSON, a figure or a page."""
     _refuse_misuse(options)
     # Beside FIM, which is of the links, times on the links rank designs.
     results = Results.at(options.directory, options.by or ("effective" if options.fim else "ideal"))
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
-    if options.plot:
-        from libra_planner.sweeps.results import plot
-
-        plot(results, options.plot, x=options.x, y=options.y)
-        for file in options.plot:
-            print(file)
+    _write_pictures(results, options)
     needs_check = options.fim or options.by == "effective"
     if options.csv:
         _write_csv(_answer(results, options), options.csv)
@@ -139,11 +134,27 @@ def show(options: argparse.Namespace) -> None:
         rows = _without_inf(_answer(results, options).dicts())
         counts = {"n_unchecked": results.n_unchecked} if needs_check else {}
         print_json({"rows": rows} | counts, default=str)
-    elif not options.plot:
+    elif not (options.plot or options.html):
         _print_answer(results, options)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
+
+
+def _write_pictures(results: Results, options: argparse.Namespace) -> None:
+    """Figures and the page; their names stay out of what is data on stdout."""
+    if options.plot:
+        from libra_planner.views.sweeps.figures import plot
+
+        plot(results, options.plot, x=options.x, y=options.y)
+    if options.html:
+        from libra_planner.views.sweeps.page import write_page
+
+        asked = options.sql is not None or options.group_by or options.pareto or options.top
+        write_page(results, options.html, _answer(results, options) if asked else None)
+    is_data = options.json or options.csv == STDOUT
+    for file in (*(options.plot or ()), *([options.html] if options.html else ())):
+        print(file, file=sys.stderr if is_data else sys.stdout)
 
 
 def _refuse_misuse(options: argparse.Namespace) -> None:
@@ -209,7 +220,7 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
     elif options.sql is not None:
         _print_table(answer)
     else:
-        from libra_planner.views.sweeps import answer_table
+        from libra_planner.views.sweeps.answers import answer_table
 
         streams.show([answer_table(answer, results.axes, _MOST_SHOWN)])
     if len(answer.rows) > _MOST_SHOWN:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from libra_planner import units
 from libra_planner.registry import Registry
 
-ROW, OBJECTIVE, STATUS = "row", "objective", "status"
+ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED = "checked", "searched"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
@@ -160,6 +160,11 @@ class Column:
         if self.unit or self.is_text:
             return UNITS[self.unit]
         return next(unit for unit in UNITS.values() if self.name.endswith(unit.ending))
+
+    @property
+    def unit_name(self) -> str:
+        """A key of :data:`UNITS`."""
+        return next(name for name, one in UNITS.items() if one is self._unit)
 
     @property
     def label(self) -> str:

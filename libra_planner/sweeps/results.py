@@ -1,9 +1,8 @@
-"""Questions to a run directory: answers by DuckDB over its parquet files, and figures."""
+"""Questions to a run directory: answers by DuckDB over its parquet files."""
 
 from __future__ import annotations
 
 import glob
-import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.files import is_unicode, output
-from libra_planner.plain_text import visible
+from libra_planner.files import is_unicode
 from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
@@ -389,6 +387,44 @@ class Results:
         """All rows and columns."""
         return self._own("SELECT * FROM designs ORDER BY row")
 
+    def designs(self, most: int, apart: Sequence[str] = ()) -> Answer:
+        """What people want to see of every design, and why some have no optimum.
+
+        Parameters
+        ----------
+        most : of more designs about so many, evenly spread, and the frontiers.
+        apart : axes; each combination of their values has a frontier of its own.
+        """
+        (n, n_bad), *_ = self._own(
+            f"SELECT count(*), count(*) - count({_IF_OPTIMAL}) FROM designs"
+        ).rows
+        more = [name for name in (cols.STATUS, cols.MESSAGE) if n_bad and name in self.columns]
+        shown = ", ".join([self._shown(), *more])
+        which = "true"
+        if n > most:
+            kept = ", ".join(map(str, self._frontier_rows(apart))) or "-1"
+            # Multiples of one number would be of few values of the axes.
+            which = f"row * {_SPREAD} % {2**32} < {2**32 * most // n} OR row IN ({kept})"
+        return self._own(f"SELECT {shown} FROM designs WHERE {which} ORDER BY row")
+
+    def _frontier_rows(self, apart: Sequence[str]) -> list[int]:
+        """Designs that no other one beats in time and cost, of each combination of values."""
+        cost = "cost_usd" if "cost_usd" in self.columns else "0.0"
+        like = f"dense_rank() OVER (ORDER BY {', '.join(map(sql_name, apart)) or '0'})"
+        query = (
+            f"SELECT row, {self.time_column} AS time_, {cost} AS cost_, {like} AS like_ "
+            f"FROM designs WHERE {self.ranked} ORDER BY row"
+        )
+        found = self._connection.execute(query).fetchnumpy()
+        row, time, cost_usd, alike = (
+            np.asarray(found[name]) for name in ("row", "time_", "cost_", "like_")
+        )
+        kept: list[int] = []
+        for one in np.unique(alike):
+            places = np.flatnonzero(alike == one)
+            kept += row[places[unbeaten_in_two(time[places], cost_usd[places])]].tolist()
+        return kept
+
     def _rank(self) -> str:
         """What the smallest is the best of, by objective."""
         time = self.time_column
@@ -422,6 +458,9 @@ def _error_text(error: Exception) -> str:
 
 
 _OPTIMAL = "status = 'optimal'"
+_SPREAD = 2654435761
+"""2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""
+_IF_OPTIMAL = f"CASE WHEN {_OPTIMAL} THEN 1 END"
 
 
 def sql_name(name: str) -> str:
@@ -432,132 +471,3 @@ def sql_name(name: str) -> str:
     """
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
-
-
-_DATELESS: dict[str, dict[str, None]] = {
-    ".svg": {"Date": None},
-    ".png": {},
-    ".pdf": {"CreationDate": None},
-}
-"""Formats, and what keeps the date out of them."""
-_SETTINGS: Any = {
-    "svg.hashsalt": "libra-planner",
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # A $ in a name is a $.
-    "text.usetex": False,
-}
-_PER_MILLION = 1e-6
-_MOST_TICKS = 40
-_MOST_LETTERS = 40
-
-
-def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None) -> None:
-    """Write one figure to files.
-
-    Parameters
-    ----------
-    results : what to show.
-    files : paths that end in .svg, .png or .pdf.
-    x, y : axes. Neither: time and cost of all designs and their frontier; x: bandwidths of
-        the fastest design at each of its values; both: the least time at each pair of values.
-
-    Raises
-    ------
-    SpecError
-        For other file formats, unknown axes, or paths that cannot be written.
-    """
-    for file in files:
-        if Path(file).suffix not in _DATELESS:
-            expected = f"expected a name ending in {', '.join(_DATELESS)}"
-            raise SpecError(Fault(f"got {file!r}", expected, "", "", Place("--plot")))
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        draw(results, figure.add_subplot(), x, y)
-        for file in files:
-            with output(Path(file)) as image:
-                kind = Path(file).suffix
-                # The same results give the same bytes: no date inside (C12).
-                figure.savefig(image, format=kind[1:], metadata=_DATELESS[kind])
-
-
-def draw(results: Results, axes: Any, x: str | None, y: str | None) -> None:
-    """Draw what :func:`plot` writes on matplotlib axes."""
-    if x and y:
-        _heat_map(results, axes, x, y)
-    elif x:
-        _split(results, axes, x)
-    else:
-        _frontier(results, axes)
-
-
-def _frontier(results: Results, axes: Any) -> None:
-    time, cost = results.time_column, results.need("cost_usd")
-    query = f"SELECT {cost}, {time} FROM designs WHERE {results.ranked} ORDER BY row"
-    front = [(row[cost], row[time]) for row in results.pareto().dicts()]
-    every, best = (
-        np.array(points, dtype=np.float64).reshape(-1, 2).T * [[_PER_MILLION], [1]]
-        for points in (results.sql(query).rows, front)
-    )
-    axes.plot(*every, ".", color="0.75", label="designs")
-    axes.plot(*best, "-o", markersize=3, drawstyle="steps-pre", label="frontier")
-    axes.set(xlabel="cost, M$", ylabel=_label(time))
-    axes.legend()
-
-
-def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """Columns of the fastest design at each combination of the values of some axes."""
-    for name in names:
-        if name not in results.axes:
-            expected, fix = "expected an axis of the sweep", closest(name, results.axes)
-            raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
-    return results.fastest(names, wanted).dicts()
-
-
-def _split(results: Results, axes: Any, x: str) -> None:
-    labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
-    results.need("bandwidth_dim1_GBps")
-    rows = _fastest(results, [x], labels)
-    values = [row[x] for row in rows]
-    places = values if all(isinstance(v, int | float) for v in values) else range(len(values))
-    heights = np.array([[row[label] or 0.0 for label in labels] for row in rows], dtype=np.float64)
-    names = [label.split("_")[1] for label in labels]
-    axes.stackplot(list(places), heights.T, labels=names)
-    if places is not values:
-        axes.set_xticks(*_ticks(values), rotation=90)
-    axes.set(xlabel=visible(x), ylabel="bandwidth of the fastest design, GB/s per NPU")
-    axes.legend(loc="upper left")
-
-
-def _heat_map(results: Results, axes: Any, x: str, y: str) -> None:
-    time = results.time_column
-    rows = _fastest(results, [x, y], [time])
-    across, up = (list(dict.fromkeys(sorted(row[name] for row in rows))) for name in (x, y))
-    grid = np.full((len(up), len(across)), np.nan)
-    for row in rows:
-        grid[up.index(row[y]), across.index(row[x])] = row[time]
-    image = axes.imshow(grid, origin="lower", aspect="auto")
-    axes.set_xticks(*_ticks(across), rotation=90)
-    axes.set_yticks(*_ticks(up))
-    axes.set(xlabel=visible(x), ylabel=visible(y))
-    axes.figure.colorbar(image, label=f"least {_label(time)}")
-
-
-def _ticks(values: Sequence[Any]) -> tuple[list[int], list[str]]:
-    """Places and labels of values that stand in a row: of very many, only some.
-
-    >>> _ticks([10, 20, 30])
-    ([0, 1, 2], ['10', '20', '30'])
-    """
-    places = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
-    texts = [visible(str(values[place])) for place in places]
-    cut = [f"{text[: _MOST_LETTERS - 3]}..." if text[_MOST_LETTERS:] else text for text in texts]
-    return places, cut
-
-
-def _label(time: str) -> str:
-    what = "step time, s" if time.endswith("step_time_s") else "seconds per sequence"
-    return f"effective {what}" if time.startswith("effective") else what

@@ -156,6 +156,9 @@ def test_tables_and_figures_of_a_sweep(run: Run, swept: Path, tmp_path: Path) ->
     rows = list(csv.DictReader(io.StringIO(out)))
     assert {row["t"] for row in rows} == {"$a$", "'=1+1", "'-2", visible(HOSTILE)}
     assert {float(row["b"]) for row in rows} == {100.0, 200.0}
+    page = tmp_path / "page.html"
+    _no_controls(run("sweep", "show", swept, "--html", page))
+    assert not CONTROLS.search(page.read_text())
     figure = tmp_path / "figure.svg"
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
+import random
+import re
 import shutil
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,8 @@ from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
+from libra_planner.views.sweeps.figures import free_places
+from libra_planner.views.sweeps.points import Points
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -308,7 +314,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
     run("sweep", "show", directory, "--plot", heat, "--x", "budget", "--y", "tp")
     assert "bandwidth of the fastest design" in split.read_text()
     assert "dim3" in split.read_text()
-    assert "least seconds per sequence" in heat.read_text()
+    assert "Least time per sequence, ms, by budget and tp" in heat.read_text()
 
 
 @pytest.mark.parametrize(
@@ -323,6 +329,8 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
         (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got 'tpp', expected an axis"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),
+        (["--html", "x.pdf"], "--html: got 'x.pdf', expected a name ending in .html"),
+        (["--html", "/nowhere/x.html"], "/nowhere/x.html: got 'No such file or directory'"),
         (["--csv", "/nowhere/x.csv"], "/nowhere/x.csv: got 'No such file or directory'"),
     ],
 )
@@ -458,3 +466,139 @@ def test_figures_of_what_is_no_axis_are_refused(
     outcome = run("sweep", "show", str(directory), *arguments)
     assert outcome.code == 2
     assert said in outcome.err
+
+
+# The page ----------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a page holds and what it would load."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.policy = ""
+        self._is_data = False
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.loaded += [str(named[key]) for key in ("src", "href", "srcset") if key in named]
+        self._is_data = named.get("id") == "data"
+        if named.get("http-equiv") == "Content-Security-Policy":
+            self.policy = str(named["content"])
+
+    def handle_data(self, data: str) -> None:
+        if self._is_data:
+            self.data = json.loads(data)
+            self._is_data = False
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        names = [one["name"] for one in self.data["columns"]]
+        return [dict(zip(names, row, strict=True)) for row in self.data["rows"]]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["--pareto"],
+        ["--top", "3"],
+        ["--group-by", "budget"],
+        ["--sql", "SELECT tp, budget, [1] AS a, step_time_s FROM designs"],
+        ["--sql", "SELECT 1 AS a WHERE false"],
+    ],
+)
+def test_the_page_holds_the_rows_of_json(
+    question: list[str], run: Run, directory: Path, tmp_path: Path
+) -> None:
+    outcome = run("sweep", "show", directory, *question, "--json", "--html", tmp_path / "p.html")
+    assert outcome.err == f"{tmp_path / 'p.html'}\n"
+    page = Page(tmp_path / "p.html")
+    lists = [{k: str(v) if isinstance(v, list) else v for k, v in row.items()}
+             for row in outcome.payload["rows"]]  # fmt: skip
+    assert page.rows == lists
+    assert page.loaded == []
+    assert page.policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src")
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_the_page_of_all_designs(
+    run: Run, directory: Path, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert run("sweep", "show", directory, "--html", tmp_path / "p.html").code == 0
+    page = Page(tmp_path / "p.html")
+    assert [
+        {name: one[name] for name in shown} for one, shown in zip(rows, page.rows, strict=True)
+    ] == page.rows
+    front = {page.rows[i]["row"] for i, _ in page.data["front"]}
+    pareto = run("sweep", "show", directory, "--pareto", "--json").payload["rows"]
+    assert front == {row["row"] for row in pareto}
+    fastest, cheapest = pareto[0], pareto[-1]
+    best = min(pareto, key=lambda row: row["step_time_s"] * row["cost_usd"])
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    for title, row in (("Fastest", fastest), ("Cheapest", cheapest), ("Best per dollar", best)):
+        card = next(
+            one
+            for one in text.split('<article class="card">')[1:]
+            if title.lower() in one.partition("</h3>")[0].lower()
+        )
+        assert f"Row {row['row']}. " in card
+    assert "12 invalid" in text
+    assert page.data["labels"] == "row"  # Values of shapes are too long.
+
+
+def test_a_page_of_very_many_designs_has_the_frontier(directory: Path) -> None:
+    results = Results.at(directory)
+    some = {row["row"] for row in results.designs(12).dicts()}
+    assert {row["row"] for row in results.pareto().dicts()} <= some
+    assert 8 < len(some) < 30
+    assert len(results.designs(36).rows) == 36
+
+
+def test_models_have_frontiers_of_their_own(tmp_path: Path) -> None:
+    """A step of another model is other work: no model beats another one."""
+    base = {
+        "workload": "{model}",
+        "fabric": {"topology": "RI(16)_FC(8)_SW(32)", "tiers": ["package", "node", "pod"]},
+        "parallelism": {"tp": 1, "dp": 4096},
+        "cost_model": "libra-ispass24",
+        "constraints": ["total == {budget} GB/s"],
+    }
+    axes = {"model": ["resnet50-libra", "turing-nlg-libra"], "budget": [100, 400, 1000]}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"base": base, "axes": axes}, sort_keys=False))
+    run_sweep(load_sweep(tmp_path / "s.yaml"), tmp_path / "run")
+    points = Points.of(Results.at(tmp_path / "run"))
+    assert points.apart == ("model",)
+    assert [*points.fronts] == [("resnet50-libra",), ("turing-nlg-libra",)]
+    for (model,), front in points.fronts.items():
+        assert {points.rows[i]["model"] for i in front} == {model}
+        assert len(front) > 1
+    text = lp.sweep_results(tmp_path / "run").to_html(tmp_path / "p.html").read_text()
+    assert "The best per dollar of each model." in text
+
+
+def test_no_label_covers_another_one() -> None:
+    draw = random.Random(5)
+    for _ in range(50):
+        spots = [(draw.uniform(0, 300), draw.uniform(0, 200)) for _ in range(30)]
+        names = ["x" * draw.randint(1, 12) for _ in spots]
+        found = list(free_places(spots, names, (0, 0, 300, 200)))
+        assert len(found) > 8
+        boxes = [
+            (
+                spots[i][0] + dx,
+                spots[i][1] + dy,
+                spots[i][0] + dx + 4.6 * len(names[i]),
+                spots[i][1] + dy + 9.5,
+            )
+            for i, (dx, dy) in found
+        ]
+        for one, other in itertools.combinations(boxes, 2):
+            beside = one[2] <= other[0] or other[2] <= one[0]
+            assert beside or one[3] <= other[1] or other[3] <= one[1]
+        for box in boxes:
+            assert min(box) >= 0
+            assert max(box[2] - 300, box[3] - 200) <= 0
+            assert not any(box[0] < x < box[2] and box[1] < y < box[3] for x, y in spots)

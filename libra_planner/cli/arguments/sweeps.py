@@ -38,6 +38,7 @@ def _sweep_show() -> Arguments:
         "times to rank by: of the plan's model (default without --fim), or on the links (default "
         "with --fim), of a sweep with check:"
     )
+    page = "write one page that opens offline: table, scatter, parallel axes; alone, all designs"
     figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
     return (
         _DIRECTORY,
@@ -50,6 +51,7 @@ def _sweep_show() -> Arguments:
         switch("--fim", fim),
         choice("--by", ("ideal", "effective"), times),
         [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],
+        text("--html", "OUT", page),
         text("--plot", "OUT", figure, nargs="+"),
         text("--x", "AXIS", "axis of the figure"),
         text("--y", "AXIS", "second axis of the figure"),
@@ -65,7 +67,7 @@ def _sweep_design() -> Arguments:
 SWEEP_ACTIONS: Commands = {
     "plan": ("sweep:plan", "How many designs, how long, how big.", lambda: (_SWEEP, JSON)),
     "run": ("sweep:run", "Solve all designs, or what is missing of them.", _sweep_run),
-    "show": ("sweep:show", "Best designs, frontier, SQL, CSV and figures.", _sweep_show),
+    "show": ("sweep:show", "Best designs, frontier, SQL, CSV, figures and a page.", _sweep_show),
     "design": ("sweep:design", "Write a row as a plan for optimize.", _sweep_design),
 }
 """In the order of the help."""

@@ -9,25 +9,33 @@ from typing import Any
 from libra_planner.errors import DataNotFound, Fault
 from libra_planner.views.cells import MINUS, Cell, Report, numeric_columns
 
-_TEMPLATE = Path(__file__).with_name("page.html.j2")
 
-
-def html(report: Report) -> str:
+def html(report: Report, template: str = "page.html.j2", **more: Any) -> str:
     """The document as HTML: styles, script and pictures inline.
 
     Every text is escaped by the template; only the charts, which this package draws, are not.
+
+    Parameters
+    ----------
+    report : the document.
+    template : the page, or one that extends it.
+    more : values for that one's blocks.
     """
-    return str(_template().render(report=report, shown=_shown, numeric=numeric_columns))
+    found = _templates().get_template(template)
+    return str(found.render(report=report, shown=_shown, numeric=numeric_columns, **more))
 
 
 @cache
-def _template() -> Any:
-    from jinja2 import Environment, StrictUndefined
+def _templates() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
 
 
 def _shown(cell: Cell) -> str:

@@ -1,0 +1,216 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const { columns, rows } = data, $ = id => document.getElementById(id);
+const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00"];
+const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+const SHAPES = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.6,-3.6h7.2v7.2h-7.2z", "M0,-4.6L4.4,3.6H-4.4z",
+  "M0,-5.2L5.2,0L0,5.2L-5.2,0z", "M0,4.6L4.4,-3.6H-4.4z", "M-4,-1.4h2.6v-2.6h2.8v2.6h2.6v2.8h-2.6v2.6h-2.8v-2.6h-2.6z"];
+const DRAWN = new Set(["svg", "g", "path", "line", "rect", "text", "title"]);
+const at = name => columns.findIndex(one => one.name === name);
+const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0,
+  x: at(data.x), y: at(data.y), colour: at(data.colour), marker: at(data.marker) };
+const front = new Map(data.front), parallel = data.parallel.map(at);
+let active = rows.map((_, i) => i), isActive = new Set(active);
+
+function make(tag, attributes = {}, ...inside) {
+  const node = DRAWN.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...inside);
+  return node;
+}
+for (const one of columns) {
+  const format = new Intl.NumberFormat("en-US", { minimumFractionDigits: one.axis ? 0 : one.digits, maximumFractionDigits: one.digits });
+  one.shown = v => v === null ? "-" : v === true ? "yes" : v === false ? "no" : one.text ? String(v) : format.format(v * one.scale);
+  one.title = one.unit ? `${one.label}, ${one.unit}` : one.label;
+  const k = columns.indexOf(one), known = rows.map(row => row[k]).filter(v => v !== null);
+  if (one.text) one.values ??= [...new Set(known)].sort();
+  else [one.low, one.high] = known.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+}
+const words = rows.map(row => columns.map((one, k) => one.shown(row[k])).join(" ").toLowerCase());
+/** Where a value stands between the ends of its column, 0 to 1; values of few at equal distances. */
+function place(one, v, even = true) {
+  if (v === null) return null;
+  if (one.values && (even || one.text)) return one.values.length > 1 ? one.values.indexOf(v) / (one.values.length - 1) : 0.5;
+  return one.high > one.low ? (v - one.low) / (one.high - one.low) : 0.5;
+}
+function ramp(t) {
+  const k = Math.min(RAMP.length - 2, Math.floor(t * (RAMP.length - 1))), f = t * (RAMP.length - 1) - k;
+  return `rgb(${RAMP[k].map((v, j) => Math.round(v + f * (RAMP[k + 1][j] - v))).join()})`;
+}
+function colour(v) {
+  const one = columns[state.colour];
+  if (!one) return COLOURS[0];
+  if (v === null) return "#999";
+  return one.values && one.values.length <= COLOURS.length ? COLOURS[one.values.indexOf(v)] : ramp(place(one, v));
+}
+const colourOf = i => colour(state.colour < 0 ? null : rows[i][state.colour]);
+const shapeOf = i => SHAPES[state.marker < 0 ? 0 : Math.max(0, columns[state.marker].values.indexOf(rows[i][state.marker]))];
+/** Designs that are drawn: of very many evenly spread ones, and the frontier last, on top. */
+function drawn() {
+  const pick = list => list.filter((i, k) => !front.has(i) && (Math.imul(k, 2654435761) >>> 0) * list.length < data.most * 2 ** 32);
+  return [...new Set([...pick(rows.map((_, i) => i).filter(i => !isActive.has(i))), ...pick(active), ...[...front.keys()].reverse()])];
+}
+function ticks(one, k) {
+  if (one.values && (k || one.text)) {
+    const step = Math.ceil(one.values.length / 10);
+    return one.values.filter((_, j) => j % step === 0).map(v => [place(one, v), one.shown(v)]);
+  }
+  const low = one.low * one.scale, high = one.high * one.scale, rough = (high - low) / 5;
+  if (!(rough > 0)) return [[0.5, one.shown(one.low)]];
+  const ten = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find(m => m * ten >= rough) * ten, found = [];
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-6; v += step)
+    found.push([(v - low) / (high - low), v.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })]);
+  return found;
+}
+const cut = (text, n) => text.length > n ? `${text.slice(0, n - 1)}\u2026` : text;
+const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
+function scatter() {
+  const [cx, cy] = [columns[state.x], columns[state.y]], box = $("scatter");
+  const W = state.width || box.clientWidth || 600, H = Math.max(280, Math.min(420, W * 0.68)), m = { l: 66, r: 24, t: 14, b: 40 };
+  if (!cx || !cy) return box.replaceChildren();
+  const X = v => m.l + (W - m.l - m.r) * (0.04 + 0.92 * place(cx, v, false)), Y = v => H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * place(cy, v, false));
+  const svg = make("svg", { width: W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${cy.title} over ${cx.title}` });
+  for (const [t, text] of ticks(cx)) {
+    const x = m.l + (W - m.l - m.r) * (0.04 + 0.92 * t);
+    svg.append(make("line", { class: "line", x1: x, x2: x, y1: m.t, y2: H - m.b }), make("text", { class: "soft", x, y: H - m.b + 15, "text-anchor": "middle" }, cut(text, 14)));
+  }
+  for (const [t, text] of ticks(cy)) {
+    const y = H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
+    svg.append(make("line", { class: "line", x1: m.l, x2: W - m.r, y1: y, y2: y }), make("text", { class: "soft", x: m.l - 6, y: y + 4, "text-anchor": "end" }, cut(text, 9)));
+  }
+  svg.append(make("text", { class: "name", x: (m.l + W - m.r) / 2, y: H - 6, "text-anchor": "middle" }, cx.title),
+    make("text", { class: "name", transform: `translate(13 ${(m.t + H - m.b) / 2}) rotate(-90)`, "text-anchor": "middle" }, cy.title));
+  const known = drawn().filter(i => rows[i][state.x] !== null && rows[i][state.y] !== null), spots = new Map();
+  for (const i of known) {
+    const x = X(rows[i][state.x]), y = Y(rows[i][state.y]), lost = isActive.has(i) ? "" : " off";
+    if (front.has(i) && !lost) spots.set(i, [x, y]);
+    svg.append(make("path", { "data-i": i, d: shapeOf(i), transform: `translate(${x} ${y})`, fill: colourOf(i), class: `${front.has(i) && data.rims ? "front" : ""}${lost}` }));
+  }
+  const taken = [...spots.values()].map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
+  for (const [i, text] of front) {
+    if (!spots.has(i) || taken.length >= spots.size + data.most_labels) continue;
+    const [x, y] = spots.get(i), w = 5.9 * text.length, sides = [];
+    for (const d of [8, 20]) sides.push([-w / 2, -d], [d, 4], [-w / 2, d + 9], [-w - d, 4], [d, -d], [d, d + 9], [-w - d, -d], [-w - d, d + 9]);
+    const free = sides.map(([a, b]) => [x + a, y + b - 10, x + a + w, y + b + 2]).find(own => own[0] > m.l && own[2] < W && own[1] > 0 && own[3] < H - m.b && !taken.some(other => meets(own, other)));
+    if (free) { taken.push(free); svg.append(make("text", { x: free[0], y: free[3] - 2 }, text)); }
+  }
+  box.replaceChildren(svg);
+  const names = front.size ? `; labels on the frontier: ${data.labels}` : "";
+  $("scatter-title").textContent = `${cy.label} against ${cx.label}${names}`;
+}
+function legends() {
+  const item = (shape, fill, text) => { const svg = make("svg", { viewBox: "-7 -7 14 14" }, make("path", { d: shape, fill })); return make("span", {}, svg, text); };
+  const list = [], one = columns[state.colour], two = columns[state.marker];
+  if (one && one.values && one.values.length <= COLOURS.length) list.push(make("b", {}, `${one.label}:`), ...one.values.map((v, k) => item(SHAPES[0], COLOURS[k], one.shown(v))));
+  else if (one) {
+    const bar = make("i", { class: "ramp" }), ends = one.values ? [one.values[0], one.values.at(-1)] : [one.low, one.high];
+    bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join()})`;
+    list.push(make("b", {}, `${one.title}:`), make("span", {}, one.shown(ends[0]), bar, one.shown(ends[1])));
+  }
+  $("legend2").replaceChildren(...list.map(node => node.cloneNode(true)));
+  if (two) list.push(make("b", {}, `${two.label}:`), ...two.values.map((v, k) => item(SHAPES[k], "currentColor", two.shown(v))));
+  if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), data.rims ? "dark rim, label" : "labels"));
+  $("legend").replaceChildren(...list);
+}
+const P = { t: 34, b: 14 };
+function parallelX(k, W) { return 46 + k * (W - 92) / Math.max(1, parallel.length - 1); }
+function ways() {
+  const W = $("parallel").dataset.w, H = $("parallel").dataset.h, layer = $("parallel").querySelector("g");
+  const Y = t => H - P.b - (H - P.t - P.b) * t;
+  layer.replaceChildren(...drawn().map(i => {
+    const d = parallel.map((c, k) => [k, place(columns[c], rows[i][c])]).filter(([, t]) => t !== null).map(([k, t], j) => `${j ? "L" : "M"}${parallelX(k, W).toFixed(1)},${Y(t).toFixed(1)}`).join("");
+    return make("path", { "data-i": i, class: `way${isActive.has(i) ? "" : " off"}${front.has(i) && data.rims ? " front" : ""}`, d, stroke: colourOf(i) });
+  }));
+}
+function axes() {
+  const box = $("parallel"), W = Math.max(state.width || box.clientWidth || 600, 92 + 60 * (parallel.length - 1)), H = 400;
+  Object.assign(box.dataset, { w: W, h: H });
+  const svg = make("svg", { width: state.width || W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Parallel coordinates" }, make("g"));
+  const tall = H - P.t - P.b, Y = t => H - P.b - tall * t;
+  parallel.forEach((c, k) => {
+    const x = parallelX(k, W), one = columns[c], brush = make("rect", { class: "brush", x: x - 8, width: 16, y: 0, height: 0 });
+    svg.append(make("line", { class: "axis", x1: x, x2: x, y1: P.t, y2: H - P.b }), make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 11), make("title", {}, one.label)), make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit));
+    for (const [t, text] of ticks(one, true)) svg.append(make("text", { x: x + 5, y: Y(t) + 4, class: "soft" }, cut(text, 9)));
+    const strip = make("rect", { class: "strip", x: x - 16, width: 32, y: P.t - 8, height: tall + 16 });
+    const show = () => { const r = state.brushes.get(c); brush.setAttribute("y", r ? Y(r[1]) : 0); brush.setAttribute("height", r ? tall * (r[1] - r[0]) : 0); };
+    let from = null;
+    const spot = event => Math.min(1, Math.max(0, (H - P.b - (event.clientY - svg.getBoundingClientRect().top) * H / svg.getBoundingClientRect().height) / tall));
+    strip.addEventListener("pointerdown", event => { from = spot(event); strip.setPointerCapture(event.pointerId); });
+    strip.addEventListener("pointermove", event => {
+      if (from === null) return;
+      const to = spot(event);
+      state.brushes.set(c, [Math.min(from, to), Math.max(from, to)]);
+      show(); filter();
+    });
+    strip.addEventListener("pointerup", event => { if (Math.abs(spot(event) - from) < 0.01) state.brushes.delete(c); from = null; show(); filter(); });
+    svg.append(brush, strip);
+    show();
+  });
+  box.replaceChildren(svg);
+  ways();
+}
+function table() {
+  const one = columns[state.sort], body = $("designs").tBodies[0], k = state.sort, sign = state.down ? -1 : 1;
+  const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+  const sorted = one ? [...active].sort((a, b) => {
+    const x = rows[a][k], y = rows[b][k];
+    return x === null || y === null ? (x === null) - (y === null) : sign * compare(x, y);
+  }) : active;
+  [...$("designs").tHead.rows[0].cells].forEach((head, j) => {
+    if (j === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
+  });
+  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: front.has(i) ? "best" : "" }, ...columns.map((c, j) => {
+    const text = c.shown(rows[i][j]), cell = make(j ? "td" : "th", { class: c.text ? "text" : "number" }, cut(text, 60));
+    if (text.length > 60) cell.title = text;
+    return cell;
+  }))));
+  const n = rows.length, few = drawn().length;
+  $("count").textContent = `${active.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
+  $("more").hidden = active.length <= state.n;
+  $("note").textContent = [front.size ? "Bold rows are on the frontier." : "", few < n ? `The pictures draw ${few.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
+    active.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
+  $("note").classList.toggle("cut", active.length > 60);
+}
+let waiting = 0;
+function filter() {
+  const ranges = [...state.brushes];
+  active = rows.map((_, i) => i).filter(i => state.words.every(word => words[i].includes(word))
+    && ranges.every(([c, [low, high]]) => { const t = place(columns[c], rows[i][c]); return t !== null && t >= low && t <= high; }));
+  isActive = new Set(active);
+  cancelAnimationFrame(waiting);
+  waiting = requestAnimationFrame(() => { scatter(); ways(); table(); });
+}
+function draw() { legends(); scatter(); axes(); table(); }
+function choices(id, names, none) {
+  const list = names.map(k => make("option", { value: k }, columns[k].label));
+  $(id).append(...(none ? [make("option", { value: -1 }, "none")] : []), ...list);
+  $(id).value = state[id];
+  $(id).addEventListener("change", event => { state[id] = Number(event.target.value); draw(); });
+}
+const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis || !columns[k].text);
+choices("x", figures); choices("y", figures); choices("colour", all.filter(k => columns[k].axis || !columns[k].text && k), true);
+choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);
+columns.forEach((one, k) => {
+  const button = make("button", { type: "button" }, one.title);
+  button.addEventListener("click", () => { state.down = state.sort === k && !state.down; state.sort = k; table(); });
+  $("designs").tHead.rows[0].append(make("th", { scope: "col", class: one.text ? "" : "number" }, button));
+});
+$("filter").addEventListener("input", event => { state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean); filter(); });
+$("clear").addEventListener("click", () => { $("filter").value = ""; state.words = []; state.brushes.clear(); filter(); axes(); });
+$("more").addEventListener("click", () => { state.n += 1000; table(); });
+document.addEventListener("pointerover", event => {
+  document.querySelectorAll(".hot").forEach(node => node.classList.remove("hot"));
+  const i = event.target.closest?.("[data-i]")?.dataset.i, tip = $("tip");
+  tip.hidden = i === undefined || event.target.closest("table") !== null;
+  if (i === undefined) return;
+  document.querySelectorAll(`.picture [data-i="${i}"]`).forEach(node => node.classList.add("hot"));
+  tip.replaceChildren(...columns.filter((one, k) => rows[i][k] !== null).map(one => make("div", {}, make("b", {}, one.label), ` ${cut(one.shown(rows[i][columns.indexOf(one)]), 40)} ${one.unit}`)));
+  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${Math.max(4, Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8))}px`;
+});
+addEventListener("resize", draw);
+addEventListener("beforeprint", () => { state.width = 690; draw(); });
+addEventListener("afterprint", () => { state.width = 0; draw(); });
+draw();

@@ -1,0 +1,1 @@
+"""Views of sweeps: answers as tables, figures, and the page."""

@@ -1,0 +1,287 @@
+"""A sweep as one HTML page that needs no net: what is best, a scatter, parallel axes, a table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.files import output
+from libra_planner.plain_text import visible
+from libra_planner.sweeps.columns import ROW, STATUS, Column
+from libra_planner.sweeps.results import Answer, Results
+from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
+from libra_planner.views.cells import Card, Report, Section
+from libra_planner.views.renderers.html import html
+from libra_planner.views.sweeps.points import (
+    MOST_LABELS,
+    MOST_RIMS,
+    Points,
+    in_order,
+    proportional,
+    swept_words,
+)
+
+_MOST_DRAWN = 2_500
+"""Designs that a picture draws, beside the frontier."""
+_MOST_VALUES = 12
+"""Values of an axis up to which they stand at equal distances."""
+_MOST_MARKERS = 6
+_MOST_AXES = 9
+_MOST_CARDS = 8
+_MOST_DIGITS = 6
+_LONG = {
+    "effective": "effective step time",
+    "time/seq.": "time per sequence",
+    "eff./seq.": "effective time per sequence",
+    "floor": "FIM floor",
+    "sharded": "sharded memory",
+}
+"""Headings that a terminal has to shorten."""
+_MANIFOLD = 2.0
+
+
+def write_page(results: Results, file: str, answer: Answer | None = None) -> None:
+    """Write the page of an answer, or of all designs.
+
+    Raises
+    ------
+    SpecError
+        For a name that does not end in .html, or a path that cannot be written.
+    """
+    if Path(file).suffix not in (".html", ".htm"):
+        expected = "expected a name ending in .html"
+        raise SpecError(Fault(f"got {file!r}", expected, "", "", Place("--html")))
+    text = page(results, answer)
+    with output(Path(file)) as out:
+        out.write(text.encode())
+
+
+def page(results: Results, answer: Answer | None = None) -> str:
+    """The page of an answer, or of all designs; of very many those that are evenly spread."""
+    points = Points.of(results, answer)
+    return html(_report(results, points), "sweep.html.j2", data=page_data(points))
+
+
+# What is best -----------------------------------------------------------------------------------
+
+
+def _report(results: Results, points: Points) -> Report:
+    name, words = swept_words(results)
+    fronts = list(points.fronts.values())
+    if len(fronts) > 1:
+        lead, cards = _best_of_each(points, fronts)
+    else:
+        lead, cards = _best(points, fronts[0]) if fronts else ((), ())
+    notes = tuple(_notes(results, points))
+    best = Section("decision", "What is best", "", notes, lead=lead, cards=cards)
+    return Report(f"Sweep {name}", words, (best,))
+
+
+_Best = tuple[tuple[str, ...], tuple[Card, ...]]
+
+
+def _best(points: Points, front: Sequence[int]) -> _Best:
+    """The fastest, the cheapest and the best per dollar of one frontier."""
+    fastest, cheapest = front[0], front[-1]
+    if not points.cost:
+        return (f"Fastest: {points.name(fastest)}.",), (_card(points, "Fastest", fastest, ""),)
+    best = points.per_dollar(front)
+    roles = {fastest: ["Fastest"]}
+    roles.setdefault(best, []).append("Best per dollar")
+    roles.setdefault(cheapest, []).append("Cheapest")
+    lead = f"Best per dollar: {points.name(best)}."
+    if fastest == cheapest:
+        return (lead, "It is the fastest and the cheapest, too."), (
+            _card(points, "Fastest and cheapest", fastest, ""),
+        )
+    why = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
+    cards = (
+        _card(points, " and ".join(names).capitalize(), i, _beside(points, i, fastest, cheapest))
+        for i, names in roles.items()
+    )
+    return (lead, why), tuple(cards)
+
+
+def _best_of_each(points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
+    """The best of each workload: times of different work do not compare."""
+    apart = ", ".join(map(visible, points.apart))
+    cards = []
+    for front in fronts[:_MOST_CARDS]:
+        best = points.per_dollar(front) if points.cost else front[0]
+        work = ", ".join(points.value(best, axis) for axis in points.apart)
+        ends = f"Fastest: {_figures(points, front[0])}."
+        if points.cost:
+            ends += f" Cheapest: {_figures(points, front[-1])}."
+        name = points.name(best, without=points.apart)
+        cards.append(Card(work, name, _figures(points, best), f"{_row(points, best)}{ends}"))
+    what = "per dollar" if points.cost else "in time"
+    lead = f"The best {what} of each {apart}."
+    why = f"The work of a step depends on {apart}: compare times only where it is the same."
+    return (lead, why), tuple(cards)
+
+
+def _card(points: Points, title: str, i: int, reason: str) -> Card:
+    return Card(title, points.name(i), _figures(points, i), f"{_row(points, i)}{reason}")
+
+
+def _row(points: Points, i: int) -> str:
+    row = points.rows[i].get(ROW)
+    return "" if row is None else f"Row {row}. "
+
+
+def _figures(points: Points, i: int) -> str:
+    return " · ".join(points.shown(i, name) for name in (points.time, points.cost) if name)
+
+
+def _against(points: Points, i: int, base: int, name: str) -> str:
+    """What a design costs and how long it takes beside another one on the frontier."""
+    cost, time = (
+        points.rows[i][one] / points.rows[base][one] for one in (points.cost, points.time)
+    )
+    costs = (
+        f"costs {cost:.1f} times as much as"
+        if cost >= _MANIFOLD
+        else (f"costs {abs(cost - 1):.1%} {'more' if cost > 1 else 'less'} than")
+    )
+    takes = (
+        f"takes {time:.1f} times as long"
+        if time >= _MANIFOLD
+        else (f"takes {abs(time - 1):.1%} {'more' if time > 1 else 'less'} time")
+    )
+    return f"{costs} {name} and {takes}."
+
+
+def _beside(points: Points, i: int, fastest: int, cheapest: int) -> str:
+    if i == fastest:
+        text = _against(points, i, cheapest, "the cheapest")
+    else:
+        text = _against(points, i, fastest, "the fastest")
+    return text[0].upper() + text[1:]
+
+
+def _notes(results: Results, points: Points) -> Iterator[str]:
+    """How to read the page, and what is not on it."""
+    n_all, n = results.manifest["n_designs"], len(points.rows)
+    if points.is_sample:
+        yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and the frontier."
+    front = [i for one in points.fronts.values() for i in one]
+    if front and points.cost:
+        yield (
+            f"{len(front):,} designs are on the frontier: none of the {n:,} here beats them in "
+            f"time and cost. Best per dollar is the least time times cost."
+        )
+    statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
+    if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
+        yield f"Without an optimum, in the table only: {', '.join(bad)}."
+    yield "Times are of the model, which has an error: small differences decide nothing."
+    command = (
+        f"libra-planner sweep design {visible(str(results.directory.path))} ROW -o design.yaml"
+    )
+    yield f"A row as a plan: {command}"
+
+
+# What the page computes with --------------------------------------------------------------------
+
+
+def page_data(points: Points) -> dict[str, Any]:
+    """Rows and columns of a page for its script, JSON without infinities."""
+    columns = [
+        _column(points, one, [row[name] for row in points.rows])
+        for name, one in points.columns.items()
+    ]
+    coloured, marked = _looks(points)
+    return {
+        "columns": columns,
+        "rows": [[row[name] for name in points.columns] for row in points.rows],
+        "front": list(points.labels.items()),
+        "labels": points.labels_say,
+        "x": points.cost,
+        "y": points.time,
+        "colour": coloured,
+        "marker": marked,
+        "parallel": list(_parallel(points, columns))[:_MOST_AXES],
+        "most": _MOST_DRAWN,
+        "most_labels": MOST_LABELS,
+        "rims": len(points.labels) <= MOST_RIMS,
+    }
+
+
+def _looks(points: Points) -> tuple[str, str]:
+    """Axes that colour and marker tell."""
+    first, *others = (*points.independent(), "")
+    few = (x for x in others if x and len({row[x] for row in points.rows}) <= _MOST_MARKERS)
+    return first, next(few, "")
+
+
+def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, Any]:
+    """A column for the script: heading, unit, digits, and what its values are."""
+    known = [value for value in values if value is not None]
+    is_axis = column.name in points.axes
+    is_text = any(isinstance(value, str | bool) for value in known)
+    scale, unit = (1.0, "") if is_text or not known else _scale(column, max(map(abs, known)))
+    most_exact = _MOST_DIGITS if is_axis else 2 if unit == "GB/s" else None
+    label = visible(column.label).removesuffix(" %").removesuffix(" GB/s")
+    found = {
+        "name": column.name,
+        "label": _LONG.get(label, label),
+        "short": label,
+        "unit": "" if is_axis else unit,
+        "text": is_text,
+        "axis": is_axis,
+        "scale": scale,
+        "digits": 0 if is_text else _digits([value * scale for value in known], most_exact),
+    }
+    kinds = set(known)
+    if is_axis and (is_text or len(kinds) <= _MOST_VALUES):
+        found["values"] = in_order(kinds)
+    return found
+
+
+def _scale(column: Column, largest: float) -> tuple[float, str]:
+    """What a column's values are multiplied by, and the unit they have then."""
+    unit = column.unit_name
+    if unit == "s":
+        unit_s, name = time_unit(largest)
+        return 1 / unit_s, name
+    steps = {"USD": USD_STEPS, "bytes": BYTE_STEPS}.get(unit)
+    if steps is None:
+        return 1.0, unit
+    factor, name = next((step for step in steps if largest >= step[0]), steps[-1])
+    return 1 / factor, f"{name}$" if unit == "USD" else name
+
+
+def _digits(values: Sequence[float], most_exact: int | None = None) -> int:
+    """Digits after the point that tell values apart, or, up to so many, all that they have.
+
+    >>> _digits([3.72013, 3.80]), _digits([25, 6.25], 6), _digits([1, 300])
+    (4, 2, 0)
+    """
+    if all(value == int(value) for value in values):
+        return 0
+    if most_exact is not None:
+        ends = (f"{value:.{most_exact}f}".rstrip("0").partition(".")[2] for value in values)
+        return max(map(len, ends))
+    largest = max(map(abs, values))
+    spread = max(values) - min(values) or largest
+    wanted = max(math.ceil(2 - math.log10(spread)), 3 - math.floor(math.log10(largest)))
+    return min(_MOST_DIGITS, max(0, wanted))
+
+
+def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Columns that parallel axes show: what varies, and no figure twice."""
+    seen: list[list[Any]] = []
+    for one in columns:
+        name = one["name"]
+        values = [row.get(name) for row in points.rows]
+        is_figure = not one["text"] and name != ROW
+        if len(set(values)) < 2 or not (one["axis"] or is_figure):
+            continue
+        if not one["axis"]:
+            if any(proportional(values, other) for other in seen):
+                continue
+            seen.append(values)
+        yield name
