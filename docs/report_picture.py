@@ -1,4 +1,4 @@
-"""Draw docs/report.png: the first page of the first report of procurement.md, in a browser."""
+"""Draw docs/report.png and docs/sweep-page.png: pages that a browser opens, at the top."""
 
 from __future__ import annotations
 
@@ -14,25 +14,38 @@ from PIL import Image
 from libra_planner.cli.main import main as planner
 
 HERE = Path(__file__).parent
-WIDTH, HEIGHT = 1180, 1075
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
+OFFLINE = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
 
 
 def main() -> None:
-    """Make the report, look at it as wide as a page, and save it in few colours."""
+    """Make the first report of procurement.md and the page of tutorials/sweeps.md."""
     text = (HERE / "procurement.md").read_text(encoding="utf-8")
     command = re.findall(r"^libra-planner (report .*) -o ", text, re.MULTILINE)[0]
     words = [word.replace("examples/", f"{HERE.parent}/examples/") for word in shlex.split(command)]
+    with tempfile.TemporaryDirectory() as folder:
+        make([*words, "-o", folder, "--formats", "html"])
+        draw(f"{folder}/report.html", (1180, 1075), HERE / "report.png")
+        make(["sweep", "run", "13_tapers", "-o", f"{folder}/tapers"])
+        make(["sweep", "show", f"{folder}/tapers", "--html", f"{folder}/tapers.html"])
+        draw(f"{folder}/tapers.html", (1180, 1250), HERE / "sweep-page.png")
+
+
+def make(words: list[str]) -> None:
+    """Run a command."""
+    if planner(words):
+        raise SystemExit(f"failed: {shlex.join(words)}")
+
+
+def draw(page: str, size: tuple[int, int], to: Path) -> None:
+    """A page in a browser, in few colours."""
     browser = shutil.which("chromium") or "chromium-browser"
     with tempfile.TemporaryDirectory() as folder:
-        if planner([*words, "-o", folder, "--formats", "html"]):
-            raise SystemExit("the report was not made")
-        shot = Path(folder) / "shot.png"
-        size = f"--window-size={WIDTH},{HEIGHT}"
-        where = (f"--user-data-dir={folder}/profile", f"--screenshot={shot}", size)
-        page = f"file://{folder}/report.html"
-        subprocess.run([browser, *FLAGS, *where, "--hide-scrollbars", page], check=True)
-        Image.open(shot).quantize(32).save(HERE / "report.png", optimize=True)
+        shot = f"{folder}/shot.png"
+        where = (f"--user-data-dir={folder}/profile", f"--screenshot={shot}")
+        window = f"--window-size={size[0]},{size[1]}"
+        subprocess.run([browser, *FLAGS, *OFFLINE, *where, window, f"file://{page}"], check=True)
+        Image.open(shot).quantize(32).save(to, optimize=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from libra_planner.views.sweeps.points import (
     swept_words,
 )
 
-_MOST_DRAWN = 2_500
+_MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
 _MOST_VALUES = 12
 """Values of an axis up to which they stand at equal distances."""
