@@ -235,6 +235,11 @@ def _kept(
         found += 2 * scores
         if _has_dropout(model):
             found += scores + 2 * scores
+    a = model.attention
+    if s.flash_attention and recompute == Recompute.SELECTIVE and a.is_latent:
+        found -= 2 * a.n_heads * a.head_dim / s.tp
+        found -= 2 * a.n_kv_heads * (a.head_dim + a.head_dim_v) / min(s.tp, a.n_kv_heads)
+        found -= g * (a.q_rank + a.kv_rank) / (s.tp if s.sequence_parallel else 1)
     if layer and model.experts is not None:
         return found + sum(_kept_experts(model, s, model.experts, g))
     return found + sum(_kept_feed_forward(model, s, habits, g))

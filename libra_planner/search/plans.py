@@ -16,6 +16,7 @@ from libra_planner.search.pricing import Lines
 from libra_planner.search.space import Choices, strategy_space
 from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.workload.memory.habits import MEGATRON_MEMORY
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import OverlapFractions, PipelineSchedule
 
@@ -87,11 +88,12 @@ def plan_search(
     if own.schedule is not PipelineSchedule.ONE_F_ONE_B:
         choices = replace(choices or Choices(), interleave=(1,))
     topology, model = problem.topology, training.trained.model
-    space = strategy_space(model, topology, batches, common, choices)
     lines, use = Lines(problem.network, problem.step.model), training.memory
-    habits = {} if use is None else {"habits": use.habits}
+    habits = MEGATRON_MEMORY if use is None else use.habits
+    choices = (choices or Choices()).that_save(model, common, habits)
+    space = strategy_space(model, topology, batches, common, choices)
     room = None if use is None else use.npu_memory_bytes
-    figures = Figures(space, training.trained, lines, **habits)
+    figures = Figures(space, training.trained, lines, habits)
     most = most_bytes if room is None else min(room, most_bytes)
     return Search(space, figures, fabrics, most, n_best)
 

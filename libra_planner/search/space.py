@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from libra_planner.fabric.topology import Topology
 from libra_planner.search.placement import is_placeable
 from libra_planner.step.limits import N_ENDS
+from libra_planner.workload.memory.activations import saving_recomputations
+from libra_planner.workload.memory.habits import MemoryHabits
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -47,6 +49,11 @@ class Choices:
     zero: tuple[int, ...] = (0, 1, 2, 3)
     splits_sequence: bool = True
     hides_sends: bool = False
+
+    def that_save(self, model: Transformer, common: Strategy, habits: MemoryHabits) -> Choices:
+        """Without recomputation that costs time and frees no memory (C19)."""
+        saving = saving_recomputations(model, common, habits)
+        return replace(self, recompute=tuple(one for one in self.recompute if one in saving))
 
 
 @dataclass(frozen=True)

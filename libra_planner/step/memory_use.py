@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from libra_planner.frozen import Frozen
+from libra_planner.workload.memory.activations import saving_recomputations
 from libra_planner.workload.memory.fitting import Suggestion, what_would_fit
 from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MemoryHabits
 from libra_planner.workload.memory.npu import Memory, memory
-from libra_planner.workload.strategy import Strategy
+from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Transformer
 
 
@@ -53,6 +54,17 @@ class MemoryUse(Frozen):
     def over_bytes(self) -> float:
         """What it needs beyond the NPU's memory; 0 where it fits."""
         return max(0.0, self.total_bytes - (self.npu_memory_bytes or float("inf")))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of it."""
+        one = Recompute(int(self.strategy.recompute))
+        if one in saving_recomputations(self.model, self.strategy, self.habits):
+            return ()
+        return (
+            f"{one.name.lower()} recomputation runs attention again and frees no memory, as its "
+            "fused kernel keeps no scores: none is faster, full frees more",
+        )
 
     def fixes(self) -> tuple[Suggestion, ...]:
         """What would make it fit; none where it does, or where nothing does."""

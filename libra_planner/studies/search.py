@@ -77,6 +77,7 @@ def searched_run(
     base = replace(alone, fabric=fabric, notes=(*run_notes(alone), *fabric.notes))
     common = replace(alone.strategy, overlap=alone.library.overlap)
     choices = Choices(splits_sequence=alone.library.sequence_parallel)
+    choices = choices.that_save(alone.model, common, alone.library.memory)
     topology = fabric.network.topology
     space = strategy_space(alone.model, topology, global_batches, common, choices)
     lines = Lines(fabric.network, fabric.model)

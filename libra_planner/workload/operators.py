@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from libra_planner.workload.kernels import Kernels, width
+from libra_planner.workload.memory.activations import recomputes_up_projections
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, Transformer
 
@@ -109,7 +110,7 @@ class Operators:
     model, strategy, kernels : as they say.
     gradient_bytes : of a weight's gradient, to which every microbatch adds.
     recomputes_by_operator : whether selective recomputation keeps every second matrix multiply and
-        attention (torchtitan), else all but attention (Megatron).
+        attention (torchtitan), else all but attention, or but the up-projections of MLA (Megatron).
     """
 
     model: Transformer
@@ -215,16 +216,20 @@ class Operators:
 
     def _latent_linears(self, attention: Attention) -> list[_Linear]:
         """MLA: down to the compressed widths on every tp rank, then up for the rank's heads."""
-        hidden, heads = self.model.hidden, attention.n_heads / np.asarray(self.strategy.tp)
-        n_tokens, split = self.n_tokens, self.n_split_tokens
-        queries = heads * attention.head_dim
-        keys = heads * (attention.head_dim - attention.rope_dim + attention.head_dim_v)
+        hidden, split = self.model.hidden, self.n_split_tokens
+        queries, keys = self._up_projections(attention)
         down = _Linear(split, hidden, attention.kv_rank + attention.rope_dim)
-        up = _Linear(n_tokens, attention.kv_rank, keys)
         if not attention.q_rank:
-            return [_Linear(n_tokens, hidden, queries), down, up]
-        compressed = _Linear(split, hidden, attention.q_rank)
-        return [compressed, _Linear(n_tokens, attention.q_rank, queries), down, up]
+            return [queries, down, keys]
+        return [_Linear(split, hidden, attention.q_rank), queries, down, keys]
+
+    def _up_projections(self, attention: Attention) -> tuple[_Linear, _Linear]:
+        """MLA's queries, from their compressed width or the whole, and keys with values."""
+        n_tokens, heads = self.n_tokens, attention.n_heads / np.asarray(self.strategy.tp)
+        width = attention.head_dim - attention.rope_dim + attention.head_dim_v
+        n_in = attention.q_rank or self.model.hidden
+        queries = _Linear(n_tokens, n_in, heads * attention.head_dim)
+        return queries, _Linear(n_tokens, attention.kv_rank, heads * width)
 
     def _feed_forward_linears(self, experts: Experts | None) -> list[_Linear]:
         """The dense part: of a layer with experts the router and the shared experts."""
@@ -357,11 +362,25 @@ class Operators:
         return self.kernels.stream_s(n_bytes, n_kernels=8 if experts is None else 16)
 
     def _again(self, forward: Work) -> Work:
-        """What is computed again: everything, or attention without its projections."""
+        """What is computed again: everything, or attention without its projections.
+
+        MLA with a fused kernel of attention repeats its up-projections instead, with the rotation
+        of queries and keys and two norms.
+        """
         recompute = np.asarray(self.strategy.recompute)
         full, core = recompute == Recompute.FULL, recompute == Recompute.SELECTIVE
         whole = forward.times(full.astype(float))
         if self.recomputes_by_operator:
             half = (forward.linear_s + forward.experts_s) / 2
             return whole.plus(Work(linear_s=core * half, stream_s=core * forward.stream_s))
-        return whole.plus(Work(attention_s=core * forward.attention_s))
+        if not recomputes_up_projections(self.model, self.strategy):
+            return whole.plus(Work(attention_s=core * forward.attention_s))
+        up_s = sum(map(self._linear_s, self._up_projections(self.model.attention)))
+        return whole.plus(Work(linear_s=core * up_s, stream_s=core * self._rotation_s()))
+
+    def _rotation_s(self) -> Number:
+        """Norms of the compressed widths, and rotations: 2 elements read and written each."""
+        attention, tp = self.model.attention, np.asarray(self.strategy.tp)
+        low = self.n_split_tokens * (attention.q_rank + attention.kv_rank)
+        rotated = self.n_tokens * (attention.q_width + attention.k_width) / tp
+        return self.kernels.stream_s(_ELEMENT_BYTES * 2 * (low + rotated), n_kernels=4)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.plan.workloads import load_transformer
+from libra_planner.reading.bundled import resolve
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.collectives.models import Ideal
 from libra_planner.step.model_step import TrainedModel
@@ -281,6 +283,18 @@ def test_recomputation_by_operator_repeats_half_of_the_multiplies() -> None:
     without = plain.layer(has_experts=False).backward
     assert float(more.linear_s) == pytest.approx(float(without.linear_s + forward.linear_s / 2))
     assert float(more.attention_s) == pytest.approx(float(without.attention_s))
+
+
+def test_selective_recomputation_of_mla_repeats_its_up_projections() -> None:
+    """128 heads: queries 1536 x 192, keys and values 512 x (128 + 128), 2 FLOP each."""
+    model = load_transformer(resolve("workloads", "deepseek-v3", None))
+    plain, some = (
+        Operators(model, Strategy(recompute=x), PERFECT).layer(has_experts=True).backward
+        for x in (Recompute.NONE, Recompute.SELECTIVE)
+    )
+    n_flops = 2 * 4096 * 128 * (1536 * 192 + 512 * 256)
+    assert float(some.linear_s - plain.linear_s) * PEAK == pytest.approx(n_flops, rel=1e-6)
+    assert float(some.attention_s) == float(plain.attention_s)
 
 
 def test_gradients_of_weights_are_read_added_to_and_written() -> None:

@@ -7,6 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from libra_planner.plan.workloads import load_transformer
+from libra_planner.reading.bundled import resolve
+from libra_planner.search.space import Choices
+from libra_planner.step.memory_use import MemoryUse
 from libra_planner.workload.defaults import LIBRARIES, library_named
 from libra_planner.workload.memory import npu as memory_module
 from libra_planner.workload.memory.habits import (
@@ -80,6 +84,32 @@ def test_activations_of_a_layer_of_gpt3_in_numbers() -> None:
     sbh = 2048 * 12288
     assert memory(_gpt(1, 12288, 96), one).activations_bytes == (34 + 80) * sbh == 2868903936
     assert memory(_gpt(1, 12288, 96), Strategy()).activations_bytes == 34 * sbh
+
+
+def test_selective_recomputation_of_mla_drops_what_is_expanded() -> None:
+    """Queries and keys 192, values 128 of 128 heads, and 1,536 + 512 normed: in bf16."""
+    model = load_transformer(resolve("workloads", "deepseek-v3", None))
+    kept, less = (
+        memory(model, Strategy(ep=64, dp=64, pp=1, recompute=x)).activations_bytes
+        for x in (Recompute.NONE, Recompute.SELECTIVE)
+    )
+    n_numbers = 128 * (192 + 192 + 128) + 1536 + 512
+    n_layers = model.n_layers + model.n_mtp
+    assert float(kept - less) == pytest.approx(2 * n_numbers * 4096 * n_layers)
+
+
+def test_recomputation_that_frees_nothing_is_said_and_not_searched() -> None:
+    llama, deepseek = (
+        load_transformer(resolve("workloads", "llama3-8b", None)),
+        load_transformer(resolve("workloads", "deepseek-v3", None)),
+    )
+    for model, flash, n in ((llama, True, 2), (llama, False, 3), (deepseek, True, 3)):
+        strategy = Strategy(flash_attention=flash, recompute=Recompute.SELECTIVE)
+        choices = Choices().that_save(model, strategy, MEGATRON_MEMORY)
+        assert len(choices.recompute) == n
+        (*notes,) = MemoryUse(model, strategy).notes
+        assert len(notes) == 3 - n
+    assert "frees no memory" in MemoryUse(llama, Strategy(recompute=Recompute.SELECTIVE)).notes[0]
 
 
 def test_flash_attention_drops_what_selective_recomputation_drops() -> None:

@@ -37,6 +37,7 @@ from libra_planner.workload.defaults import (
     library_named,
 )
 from libra_planner.workload.kernels import Kernels
+from libra_planner.workload.memory.activations import recomputes_up_projections
 from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import placed_groups
@@ -140,10 +141,20 @@ class PlannedRun:
         whole = model.flops_per_token(attention)
         again = {
             Recompute.NONE: 0.0,
-            Recompute.SELECTIVE: whole - 6 * model.n_multiplying_parameters,
+            Recompute.SELECTIVE: self._selective_flops(whole),
             Recompute.FULL: whole,
         }[Recompute(int(self.strategy.recompute))]
         return (whole + again / 3) * self.tokens_per_s_per_gpu
+
+    def _selective_flops(self, whole: float) -> float:
+        """Three times what a token of selective recomputation computes again."""
+        model, a = self.model, self.model.attention
+        by_operator = self.library.habits.recomputes_by_operator
+        if by_operator or not recomputes_up_projections(model, self.strategy):
+            return whole - 6 * model.n_multiplying_parameters
+        expanded = a.n_heads * (a.head_dim - a.rope_dim + a.head_dim_v)
+        up = (a.q_rank or model.hidden) * a.q_width + a.kv_rank * expanded
+        return 6.0 * up * (model.n_layers + model.n_mtp)
 
     def mfu_fraction(self, attention: AttentionFlops = "full") -> float:
         """Model FLOP/s over the dense peak of the data type."""
@@ -193,7 +204,7 @@ def planned_run(
     notes = (*of_model, *of_library, *of_strategy, *_of_experts(trained), *fabric.notes)
     found = PlannedRun(trained, fabric, npu, named, library, short, notes, system)
     _refuse_unplaced(found)
-    return found
+    return replace(found, notes=(*notes, *found.memory_use.notes))
 
 
 def _refuse_unplaced(run: PlannedRun) -> None:

@@ -232,7 +232,7 @@ class WholeStep:
 
     def notes(self, training: ModelTraining) -> tuple[str, ...]:
         """What the step takes for granted, for people."""
-        found, other = [], self.system
+        found, other = list(self.memory.notes), self.system
         if other is not None and other.computes and self._own is None:
             held = f"{other.computes} of {other.label} are of {other.npu}"
             found.append(f"{held}: those of {self._npu.name} stay published")

@@ -190,7 +190,43 @@ def kept_tensors(
         return everything[:1]
     if habits.keeps_matmuls:
         return tuple(matmul_tensors(model, has_experts=has_experts))
-    return tuple(tensor for tensor in everything if tensor.split is not Split.SCORES)
+    expanded = _EXPANDED if recomputes_up_projections(model, strategy) else ()
+    return tuple(
+        tensor
+        for tensor in everything
+        if tensor.split is not Split.SCORES and tensor.name not in expanded
+    )
+
+
+_EXPANDED = ("compressed, normed", "queries", "keys and values")
+"""What up-projections of MLA make, and the norms before them (Megatron's ``mla_up_proj``)."""
+
+
+def recomputes_up_projections(model: Transformer, strategy: Strategy) -> bool:
+    """Whether selective recomputation repeats the up-projections of MLA: the fused kernel of
+    attention has no scores that it could drop."""
+    return model.attention.is_latent and bool(np.all(strategy.flash_attention))
+
+
+def saving_recomputations(
+    model: Transformer, strategy: Strategy, habits: MemoryHabits
+) -> tuple[Recompute, ...]:
+    """Recomputations of which each keeps less than those before it, none included.
+
+    Examples
+    --------
+    With flash attention, selective recomputation of a model without MLA frees nothing:
+
+    >>> from libra_planner.workload.memory.habits import MEGATRON_MEMORY
+    >>> from libra_planner.workload.transformer import Attention
+    >>> llama = Transformer("llama", 1, 64, Attention(4, 4, 16, 16), FeedForward(256), 128)
+    >>> [one.name for one in saving_recomputations(llama, Strategy(), MEGATRON_MEMORY)]
+    ['NONE', 'FULL']
+    """
+    kinds = (False, True) if model.experts else (False,)
+    sums = [bytes_by_split(model, strategy, habits, has_experts=kind) for kind in kinds]
+    kept = np.sum(sums, axis=(0, 1))
+    return tuple(one for one in Recompute if not one or kept[one] < kept[one - 1])
 
 
 def bytes_by_split(
