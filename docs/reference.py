@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import libra_planner as lp
+from docs.json_words import unit_of, words_of
 from libra_planner.cli.arguments.commands import COMMANDS
 from libra_planner.cli.main import command_parser, main
 from libra_planner.inputs.schema import json_schema
@@ -37,7 +40,7 @@ def connect(app: Any) -> None:
 def filled(page: str) -> str:
     """A page with all its marks replaced, and links to pages that stand elsewhere on the site."""
     page = page.replace("](search.md", "](strategies.md")  # search.html is Sphinx's own.
-    return _MARK.sub(lambda mark: PARTS[mark[1]](*mark[2].split()), page)
+    return _MARK.sub(lambda mark: PARTS[mark[1]](*shlex.split(mark[2])), page)
 
 
 def _parameters_as_text(_app: Any, _what: str, _name: str, _one: Any, _o: Any, lines: Any) -> None:
@@ -280,22 +283,48 @@ def _documented(kind: str, name: str, *options: str) -> str:
 # JSON, from what commands print.
 
 
+_FILES = {
+    "hops.csv": "flow,switch,egress\n1,leaf0,a\n1,spine0,x\n1,leaf1,h\n"
+    "2,leaf0,b\n2,spine1,x\n2,leaf1,h\n",
+    "fabric.yaml": "kind: leaf_spine\nleaves: 2\nspines: 2\nhosts_per_leaf: 2\n"
+    "host_link: 50 GB/s\nuplink: 50 GB/s\n",
+    "flows.csv": "flow_id,src,dst,bytes\n1,0,2,1000000\n2,1,3,1000000\n",
+    "bytes.csv": "gpu_type,nodes,gpus_per_node,nics_per_node,nic_gbps,collective,"
+    "message_bytes,time_s\n"
+    + "".join(f"H100,4,8,8,400,all_reduce,{2**i},{2e-5 + 2**i / 2e11}\n" for i in range(16, 32)),
+}
+"""What examples read, by name."""
+
+
 def payload(*words: str) -> str:
-    """The keys of a command's ``--json``, as one run of it has them."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(ROOT):
+    """The keys of a command's ``--json``, as one run of it has them; ``OUT`` is a folder."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, text in _FILES.items():
+            Path(name).write_text(text, encoding="utf-8")
         os.environ["XDG_STATE_HOME"] = folder
-        arguments = [word.replace("OUT", folder) for word in words]
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-            code = main([*arguments, "--json"])
+        if words[:2] == ("sweep", "show"):
+            _printed(["sweep", "run", "13_tapers", "-o", words[2]])
+        told = _printed([*words, "--json"]).replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+    command = f"```sh\nlibra-planner {shlex.join(words)} --json\n```"
+    rows = [
+        [f"`{name}`", unit_of(name), words_of(name), f"`{_short(value)}`"]
+        for name, value in _payload_rows(json.loads(told), "")
+    ]
+    return f"{command}\n\n{table(['key', 'unit', 'meaning', 'in this run'], rows)}"
+
+
+def _printed(words: Sequence[str]) -> str:
+    """What a command prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as said:
+        code = main(words)
+    gc.unfreeze()  # A command leaves what it imports to the end of its process.
     if code:
-        raise RuntimeError(f"exit {code}: {' '.join(words)}")
-    command = f"```sh\nlibra-planner {' '.join(words)} --json\n```"
-    rows = list(_payload_rows(json.loads(out.getvalue().replace(f"{ROOT}/", "")), ""))
-    return f"{command}\n\n{table(['key', 'value in this run'], rows)}"
+        raise RuntimeError(f"exit {code}: {' '.join(words)}: {said.getvalue()}")
+    return out.getvalue()
 
 
-def _payload_rows(value: Any, name: str) -> Iterator[list[str]]:
+def _payload_rows(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value and all(map(_is_key, value)):
         for key, inner in value.items():
             yield from _payload_rows(inner, f"{name}.{key}".lstrip("."))
@@ -305,7 +334,7 @@ def _payload_rows(value: Any, name: str) -> Iterator[list[str]]:
             merged |= {k: v for k, v in one.items() if merged.get(k) is None}
         yield from _payload_rows(merged, f"{name}[]")
     else:
-        yield [f"`{name}`", f"`{_short(value)}`"]
+        yield name, value
 
 
 def _is_key(key: str) -> bool:
@@ -314,7 +343,7 @@ def _is_key(key: str) -> bool:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 PARTS: Mapping[str, Callable[..., str]] = {

@@ -15,6 +15,18 @@ BLOCKS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "files.md").read_text
 KINDS = {re.search(r"kind: (\w+)", block).group(1): block for block in BLOCKS}
 
 
+def test_keys_of_json_are_explained() -> None:
+    """What the page shows that is quick to run; a build of the site stops at all others."""
+    from docs.reference import filled
+
+    page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+    marks = re.findall(r"<!-- code: json .*-->", page)
+    quick = [one for one in marks if re.search("json (collective|kernels|fabric|flows|train)", one)]
+    assert len(quick) >= 7
+    for mark in quick:
+        assert "\n| `" in filled(mark)
+
+
 def test_every_kind_of_file_is_shown() -> None:
     assert KINDS.keys() == {
         "plan", "parallelism", "table", "transformer", "price_book", "npu_catalogue",

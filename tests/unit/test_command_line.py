@@ -55,6 +55,16 @@ def test_help_fits_80_columns(command: str, run, monkeypatch) -> None:
     assert max(map(len, result.out.splitlines())) < 80
 
 
+@pytest.mark.parametrize(
+    "command", ["collective", "evaluate", "fabric", "kernels", "list", "schema", "train"]
+)
+def test_quick_examples_of_the_help_run(command: str, run) -> None:
+    for typed, _ in EXAMPLES[command]:
+        if "--csv" not in typed:
+            result = run(*shlex.split(typed))
+            assert result.code == 0, result.err
+
+
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_examples_of_the_help_are_understood(command: str) -> None:
     for typed, _ in EXAMPLES[command]:

@@ -66,7 +66,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         ("search --model gpt3 --npu h100-sxm --gpus 512 --global-batch 512", ""),
     ),
     "collective": (
-        ("collective --system h100-sxm --nodes 4 --kind all-reduce --size 1GiB", ""),
+        ("collective --system gb200 --kind all-reduce --size 1GiB", "as NCCL runs it"),
         ("collective 'RI(4)_SW(8)' --kind all-reduce --size 1MB --bandwidth 3,1", ""),
     ),
     "kernels": (
