@@ -21,19 +21,19 @@ from libra_planner.registry import plugin_fault
 if TYPE_CHECKING:
     from libra_planner.api.checks import link_check as link_check
     from libra_planner.api.checks import routed_optimum as routed_optimum
-    from libra_planner.api.designs import batch_optimize as batch_optimize
+    from libra_planner.api.collectives import collective as collective
     from libra_planner.api.designs import evaluate as evaluate
-    from libra_planner.api.designs import optimize as optimize
-    from libra_planner.api.designs import pareto as pareto
+    from libra_planner.api.flow_lists import flows as flows
+    from libra_planner.api.optima import batch_optimize as batch_optimize
+    from libra_planner.api.optima import optimize as optimize
+    from libra_planner.api.optima import pareto as pareto
     from libra_planner.api.plans import Plan as Plan
     from libra_planner.api.plans import load_plan as load_plan
-    from libra_planner.api.runs import collective as collective
-    from libra_planner.api.runs import flows as flows
-    from libra_planner.api.runs import report as report
-    from libra_planner.api.runs import sweep as sweep
-    from libra_planner.api.runs import sweep_results as sweep_results
-    from libra_planner.api.trainings import search as search
-    from libra_planner.api.trainings import train as train
+    from libra_planner.api.reports import report as report
+    from libra_planner.api.searches import search as search
+    from libra_planner.api.sweeps import sweep as sweep
+    from libra_planner.api.sweeps import sweep_results as sweep_results
+    from libra_planner.api.training import train as train
     from libra_planner.errors import (
         IllPosed as IllPosed,
     )
@@ -59,10 +59,15 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "api.checks": "link_check routed_optimum",
-    "api.designs": "batch_optimize evaluate optimize pareto",
+    "api.collectives": "collective",
+    "api.designs": "evaluate",
+    "api.flow_lists": "flows",
+    "api.optima": "batch_optimize optimize pareto",
     "api.plans": "Plan load_plan",
-    "api.runs": "collective flows report sweep sweep_results",
-    "api.trainings": "search train",
+    "api.reports": "report",
+    "api.searches": "search",
+    "api.sweeps": "sweep sweep_results",
+    "api.training": "train",
     "errors": "IllPosed Infeasible PlannerError SolverFailed SpecError",
     "evaluation": "Evaluation",
     "optimizer.design": "Design",

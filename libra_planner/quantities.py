@@ -6,6 +6,7 @@ from outside is like those that are here. Units are SI inside (C1).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -28,7 +29,7 @@ class PricedFabric:
 
 
 @dataclass(frozen=True)
-class Quantity:
+class Quantity(ABC):
     """Something that a rule can bound; a subclass says what its row is.
 
     Parameters
@@ -58,14 +59,9 @@ class Quantity:
         """SI value of one :attr:`unit`."""
         return self.units[self.unit]
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is a row over the bandwidths, plus a constant."""
-        return True
-
-    def row(self, fabric: PricedFabric) -> Array:
-        """What one byte/s more in each dimension adds, SI, shape (n_dims,)."""
-        raise NotImplementedError(f"{self.name} does not say its row over {fabric.topology}")
+    @abstractmethod
+    def row(self, fabric: PricedFabric) -> Array | None:
+        """What one byte/s more in each dimension adds, SI, shape (n_dims,); ``None``: no sum."""
 
     def text(self, amount: float) -> str:
         """An amount in :attr:`unit`, for people."""
@@ -92,9 +88,8 @@ class _Cost(Quantity):
 class _Taper(Quantity):
     """Bandwidth of the tier inside over that of a tier of a stack (C13): a ratio, no sum."""
 
-    @property
-    def is_linear(self) -> bool:
-        return False
+    def row(self, _fabric: PricedFabric) -> None:
+        return None
 
     def text(self, amount: float) -> str:
         return f"{amount:,.6g}:1"
@@ -103,9 +98,8 @@ class _Taper(Quantity):
 class _StepTime(Quantity):
     """The time of a step, of which a rule can be an upper bound only."""
 
-    @property
-    def is_linear(self) -> bool:
-        return False
+    def row(self, _fabric: PricedFabric) -> None:
+        return None
 
     def text(self, amount: float) -> str:
         return format_time(amount)

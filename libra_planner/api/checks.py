@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import overrides_of, plan_given, pythonic, searched_of, source_of
 from libra_planner.api.shown import Shown, new_axes
-from libra_planner.check import links, rerouted
+from libra_planner.check import links
 from libra_planner.check.links import CheckReport
-from libra_planner.check.rerouted import RoutedOptimum
 from libra_planner.errors import closest
-from libra_planner.evaluation import Evaluation
-from libra_planner.problem import Problem
+from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.search.best import SearchResult
 from libra_planner.step.expression import Array
-from libra_planner.studies.checks import LinkAnswer, LinkQuestion, checked_design, routed_plan
+from libra_planner.studies.checks import LinkAnswer, LinkQuestion, checked_design, placed
 from libra_planner.studies.designs import ChosenDesign
 from libra_planner.units import format_time
 from libra_planner.views import check as view
 from libra_planner.views.cells import Block
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
+from libra_planner.views.plan import as_checked
 from libra_planner.views.routed import routed_blocks, routed_payload
 from libra_planner.views.training.found import found_blocks, found_payload
 
-_HOT: Mapping[str, Any] = {"n_busiest": 5, "groups": False}
-"""Links that are listed where no number is asked for."""
+if TYPE_CHECKING:
+    from libra_planner.check.rerouted import RoutedOptimum
+    from libra_planner.inputs.plans import SearchedPlan
+    from libra_planner.reading.document import Source
+    from libra_planner.search.best import SearchResult
 
 _NOT_ASKED = ("policy", "settings", "bandwidth")
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Shown):
-    """What its links make of a design.
+class _OnLinks(Shown):
+    """What the links of a plan were asked.
 
     Parameters
     ----------
-    plan : whose design it is.
+    plan : whose design it is; of routed designs with its chunks chosen.
     question : what was asked.
-    answer : the routings, what loses most, and failures.
     """
 
     plan: Problem
     question: LinkQuestion
+
+
+@dataclass(frozen=True, repr=False)
+class Check(_OnLinks):
+    """What its links make of a design.
+
+    Parameters
+    ----------
+    answer : the routings, what loses most, and failures.
+    n_busiest : links, and failures, that are listed.
+    groups : whether all groups of the worst round are listed.
+    """
+
     answer: LinkAnswer
+    n_busiest: int = 5
+    groups: bool = False
 
     table = "dimensions"
+
+    @property
+    def _wanted(self) -> dict[str, Any]:
+        """What is told of the round that loses most."""
+        traced = self.answer.traced
+        return {"n_busiest": self.n_busiest, "groups": self.groups, "traced": traced}
 
     @property
     def report(self) -> CheckReport:
@@ -101,20 +123,18 @@ class Check(Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``check`` prints."""
         answer, asked = self.answer, self.question
-        wanted = {**_HOT, "traced": answer.traced}
-        hot = [] if answer.hot is None else hotspot_blocks(self.report, answer.hot, **wanted)
+        hot = [] if answer.hot is None else hotspot_blocks(self.report, answer.hot, **self._wanted)
         yield from view.check_blocks(answer.checked, hot)
         counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
         failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
-        n_worst = _HOT["n_busiest"]
-        yield from view.failures_blocks(answer.failures, " and ".join(failed), n_worst=n_worst)
+        words = " and ".join(failed)
+        yield from view.failures_blocks(answer.failures, words, n_worst=self.n_busiest)
         yield from found_blocks(answer.found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``check --json`` prints."""
         answer = self.answer
-        wanted = {**_HOT, "traced": answer.traced}
-        worst = None if answer.hot is None else hotspot_payload(answer.hot, **wanted)
+        worst = None if answer.hot is None else hotspot_payload(answer.hot, **self._wanted)
         studies = {name: view.study_payload(one) for name, one in answer.failures.items()}
         return view.check_payload(answer.checked, worst) | studies | found_payload(answer.found)
 
@@ -132,23 +152,52 @@ class Check(Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class Routed(Shown):
+class Routed(_OnLinks):
     """The best design on its links that was found.
 
     Parameters
     ----------
-    plan : with its chunks chosen.
-    question : what was asked.
     routed : the designs that were checked.
     evaluation : of the best one, by the plan's model.
     found : by the search for the plan's strategy, where it leaves that open.
     """
 
-    plan: Problem
-    question: LinkQuestion
     routed: RoutedOptimum
     evaluation: Evaluation
     found: SearchResult | None = None
+
+    @classmethod
+    def of_plan(
+        cls,
+        source: Source,
+        searched: SearchedPlan,
+        question: LinkQuestion,
+        progress: Callable[[int], None] | None = None,
+    ) -> Routed:
+        """The best design of a plan.
+
+        Parameters
+        ----------
+        source, searched : the file and what it says.
+        question : how its links are asked about.
+        progress : called with the number of designs that are checked.
+
+        Raises
+        ------
+        PlannerError
+            For a plan without an optimum, or links that cannot be built or routed.
+        """
+        from libra_planner.check.rerouted import routed_optimum
+
+        problem = searched.problem
+        traffic, seeds = question.traffic(problem), question.asked_seeds
+        with placed(source, problem):
+            routed = routed_optimum(
+                problem, question.policy, traffic=traffic, seeds=seeds, progress=progress
+            )
+        chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
+        evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
+        return cls(chosen, question, routed, evaluation, searched.found)
 
     @property
     def bandwidth_bytes_per_s(self) -> Array:
@@ -184,17 +233,11 @@ class Routed(Shown):
 
 @pythonic
 def check_design(
-    plan: Problem,
-    solved: Problem,
-    bandwidth_Bps: Array,
-    policy: str | Policy,
-    asked: Mapping[str, Any],
-    *,
-    optimized: bool,
+    chosen: ChosenDesign, policy: str | Policy, asked: Mapping[str, Any], *, optimized: bool
 ) -> Check:
-    """The same of a vector, with the plan's chunks chosen."""
-    question = _question(plan, policy, asked)
-    chosen, source = ChosenDesign(searched_of(plan), solved, bandwidth_Bps), source_of(plan)
+    """:meth:`libra_planner.api.designs.OneDesign.check`."""
+    plan = chosen.searched.problem
+    question, source = _question(plan, policy, asked), source_of(plan)
     answer = checked_design(source, chosen, question, lambda _: None, optimized=optimized)
     return Check(plan, question, answer)
 
@@ -203,8 +246,7 @@ def check_design(
 def optimize_routed(plan: Problem, policy: str | Policy = "ecmp", **asked: Any) -> Routed:
     """The best design on its links; :meth:`libra_planner.api.plans.Plan.optimize_routed`."""
     question = _question(plan, policy, asked)
-    chosen, routed, evaluation = routed_plan(source_of(plan), plan, question)
-    return Routed(chosen, question, routed, evaluation, searched_of(plan).found)
+    return Routed.of_plan(source_of(plan), searched_of(plan), question)
 
 
 def _question(plan: Problem, policy: str | Policy, asked: Mapping[str, Any]) -> LinkQuestion:
@@ -239,4 +281,6 @@ def link_check(plan: Problem, bandwidth_bytes_per_s: Array, **asked: Any) -> lin
 def routed_optimum(plan: Problem, policy: Policy, **asked: Any) -> RoutedOptimum:
     """:func:`libra_planner.check.rerouted.routed_optimum` of a plan, and of nothing else."""
     plan_given(plan, "routed_optimum")
+    from libra_planner.check import rerouted
+
     return rerouted.routed_optimum(plan, policy, **asked)

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.inputs.plans import SearchedPlan
 from libra_planner.problem import Problem
-from libra_planner.reading.document import Source
+
+if TYPE_CHECKING:
+    from libra_planner.inputs.plans import SearchedPlan
+    from libra_planner.reading.document import Source
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,6 +45,8 @@ def own_overrides_of(problem: Problem) -> tuple[str, ...]:
 
 def searched_of(problem: Problem) -> SearchedPlan:
     """A plan with the search for its strategy, if there was one."""
+    from libra_planner.inputs.plans import SearchedPlan
+
     return SearchedPlan(problem, overrides_of(problem), getattr(problem, "found", None))
 
 

@@ -20,8 +20,10 @@ from libra_planner.views.plan import note_lines, plan_head, plan_notes
 
 if TYPE_CHECKING:
     from libra_planner.api.checks import Check, Routed
-    from libra_planner.api.designs import Evaluated, Frontier, Optimum
-    from libra_planner.api.trainings import Found, StrategyFrontier
+    from libra_planner.api.designs import Evaluated
+    from libra_planner.api.optima import Frontier, Optimum
+    from libra_planner.api.searches import Found, StrategyFrontier
+    from libra_planner.inputs.plans import SearchedPlan
     from libra_planner.routing.policy import Policy
     from libra_planner.search.best import SearchResult
 
@@ -51,6 +53,12 @@ class Plan(Shown, Problem):
     found: SearchResult | None = field(default=None, repr=False, compare=False)
 
     table = "dimensions"
+
+    @classmethod
+    def of_searched(cls, source: Source, searched: SearchedPlan) -> Plan:
+        """A plan whose strategy is known, by where it was read from."""
+        known = {"overrides": searched.settings, "found": searched.found}
+        return cls.of(searched.problem, source=source, **known)
 
     def headline(self) -> str:
         """It in one line."""
@@ -104,7 +112,7 @@ class Plan(Shown, Problem):
         >>> round(best.step_time_s, 6), best.optimality_gap <= 1e-6
         (0.722412, True)
         """
-        from libra_planner.api.designs import optimize
+        from libra_planner.api.optima import optimize
 
         return optimize(self)
 
@@ -142,7 +150,7 @@ class Plan(Shown, Problem):
         >>> lp.load_plan("01_gpt3_4d").pareto(4)
         <Frontier: 4 designs, from $4.11M and 7.224 s to $9.53M and 722.412 ms>
         """
-        from libra_planner.api.designs import pareto
+        from libra_planner.api.optima import pareto
 
         return pareto(self, n_points, progress)
 
@@ -164,9 +172,9 @@ class Plan(Shown, Problem):
         >>> round(found.ideal_step_time_s, 3), found.mean_step_time_s > found.ideal_step_time_s
         (2.849, True)
         """
-        from libra_planner.api.designs import check
-
-        return check(self, policy, **asked)
+        vector = asked.pop("bandwidth_GBps", None)
+        design = self.optimize() if vector is None else self.evaluate(bandwidth_GBps=vector)
+        return design.check(policy, **asked)
 
     def optimize_routed(self, policy: str | Policy = "ecmp", **asked: Any) -> Routed:
         """The best design on its links, as ``optimize --routing`` finds it.
@@ -187,7 +195,7 @@ class Plan(Shown, Problem):
         global_batch : sequences of a step, one number or several; the plan's by default.
         n_best : strategies that are ranked and proven.
         """
-        from libra_planner.api.trainings import search
+        from libra_planner.api.searches import search
 
         return search(self, global_batch=global_batch, n_best=n_best)
 
@@ -201,7 +209,7 @@ class Plan(Shown, Problem):
         n_points : 2 or more, evenly spaced in log cost.
         global_batch : as :meth:`search` has it.
         """
-        from libra_planner.api.trainings import search_pareto
+        from libra_planner.api.searches import search_pareto
 
         return search_pareto(self, n_points, global_batch)
 
@@ -252,10 +260,7 @@ def load_plan(
         raise TypeError(f"{got}, expected a path, a bundled name or a dict")
     overrides = (settings,) if isinstance(settings, str) else tuple(settings)
     source = _source(plan)
-    searched = open_plan(source, overrides, parts=parts).searched()
-    return Plan.of(
-        searched.problem, source=source, overrides=searched.settings, found=searched.found
-    )
+    return Plan.of_searched(source, open_plan(source, overrides, parts=parts).searched())
 
 
 def _source(plan: Source) -> Source:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.problem import Problem
 from libra_planner.units import format_time, format_usd
-from libra_planner.views.cells import Block
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from libra_planner.problem import Problem
+    from libra_planner.views.cells import Block
 
-class Shown:
+
+class Shown(ABC):
     """Base of results; what they say is what the command of the same name prints.
 
     ``repr`` is one line, ``print`` writes what the command prints, a notebook shows the same as
@@ -26,17 +28,17 @@ class Shown:
     table: ClassVar[str] = ""
     """Key of :meth:`to_dict` that :meth:`to_frame` takes by itself."""
 
+    @abstractmethod
     def blocks(self) -> Iterable[Block]:
         """What is shown of it, for any medium."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """All figures, by the keys of the command's ``--json``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def headline(self) -> str:
         """It in one line."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}>"

@@ -6,26 +6,22 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
+from libra_planner.api.checks import Check
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import (
     answer,
     command_on,
-    hint,
     judge_search,
-    print_json,
     progress_of,
     search_progress,
-    show,
 )
 from libra_planner.errors import SpecError
 from libra_planner.inputs.plans import strategy_words
 from libra_planner.processes import uncollected
 from libra_planner.reading.bundled import name_of
-from libra_planner.studies.checks import checked_jobs, checked_plan
+from libra_planner.studies.checks import checked_design, checked_jobs
 from libra_planner.views import check as view
-from libra_planner.views.phases import hotspot_blocks, hotspot_payload
-from libra_planner.views.training.found import found_blocks, found_payload
 
 if TYPE_CHECKING:
     from libra_planner.search.best import SearchResult
@@ -47,22 +43,12 @@ def check(options: argparse.Namespace) -> None:
             view.jobs_blocks(*jobs),
         )
         return
-    found = checked_plan(options.plan, question, progress_of, search_progress())
-    wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": found.traced}
-    if options.json:
-        worst = None if found.hot is None else hotspot_payload(found.hot, **wanted)
-        studies = {name: view.study_payload(study) for name, study in found.failures.items()}
-        told = view.check_payload(found.checked, worst) | studies
-        print_json(told | found_payload(found.found))
-        judge_search(found.found)
-        return
-    hot = [] if found.hot is None else hotspot_blocks(found.checked.report, found.hot, **wanted)
-    show(view.check_blocks(found.checked, hot))
-    counts = {"cable": options.fail_links, "spine": options.fail_spines}
-    failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
-    show(view.failures_blocks(found.failures, " and ".join(failed), n_worst=options.busiest))
-    show(found_blocks(found.found))
-    hint(_report(options, found.found))
+    chosen = question.design(options.plan, search_progress())
+    found = checked_design(
+        options.plan, chosen, question, progress_of, optimized=question.bandwidth is None
+    )
+    told = Check(chosen.problem, question, found, options.busiest, options.groups)
+    answer(options, told.to_dict, told.blocks(), then=_report(options, found.found))
     judge_search(found.found)
 
 

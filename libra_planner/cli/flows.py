@@ -8,6 +8,7 @@ import sys
 from functools import partial
 from typing import Any
 
+from libra_planner.api.flow_lists import ListRuns, RoutedFlows, Watchers
 from libra_planner.check.measured import measured_report
 from libra_planner.check.report import RoutedList
 from libra_planner.cli.arguments.making import first_given
@@ -19,7 +20,6 @@ from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.plain_text import visible
 from libra_planner.routing.policy import OPTIONS, POLICIES
-from libra_planner.studies.flow_lists import ListRuns, Watchers
 from libra_planner.views import flows as view
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
@@ -42,8 +42,8 @@ def flows(options: argparse.Namespace) -> None:
         answer(options, payload, view.measured_blocks(measured, **wanted))
         return
     if options.compare:
-        found = [_routed(options, kind.name) for kind in POLICIES.values() if kind.finds_paths]
-        answer(options, partial(view.compared_payload, found), view.compared_blocks(found))
+        compared = [_routed(options, kind.name) for kind in POLICIES.values() if kind.finds_paths]
+        answer(options, partial(view.compared_payload, compared), view.compared_blocks(compared))
         return
     for name, value in _USUAL.items():
         if getattr(options, name) is None:
@@ -57,8 +57,8 @@ def flows(options: argparse.Namespace) -> None:
             print(visible(note), file=sys.stderr)
     if options.rates != STDOUT:
         wanted["traced"] = None if options.trace is None else routed.flows.ids.index(options.trace)
-        payload = partial(view.flows_payload, routed, **wanted)
-        answer(options, payload, view.flows_blocks(routed, **wanted))
+        found = RoutedFlows.of(routed, **wanted)
+        answer(options, found.to_dict, found.blocks())
 
 
 def _routed(options: argparse.Namespace, name: str) -> RoutedList:

@@ -81,8 +81,8 @@ def rule_names(topology: Topology, price_usd_per_Bps: Array, fixed_cost_usd: flo
     axes = [Term(quantities.TOTAL, row) for row in np.eye(topology.n_dims)]
     tiers = topology.tiers
     fabric = quantities.PricedFabric(topology, price_usd_per_Bps)
-    linear = [one for one in quantities.QUANTITIES.values() if one.is_linear]
-    sums = {one.name: Term(one, one.row(fabric)) for one in linear}
+    rows = [(one, one.row(fabric)) for one in quantities.QUANTITIES.values()]
+    sums = {one.name: Term(one, row) for one, row in rows if row is not None}
     reserved = {*sums, quantities.STEP_TIME.name} - {quantities.TOTAL.name}
     usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in reserved]
     dimensions = {tier: i for i, tier in enumerate(tiers) if usable.count(tier) == 1}

@@ -13,19 +13,17 @@ from libra_planner.check.links import link_check
 from libra_planner.check.report import asked_seeds
 from libra_planner.check.traffic import Selection
 from libra_planner.errors import Fault, Place, SolverFailed, SpecError, located, unknown_name
-from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.evaluation import evaluated
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.inputs.plans import open_plan
 from libra_planner.plan.realization import KEY
-from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.problem import Problem
 from libra_planner.reading.document import Document, Key, Source, read_document
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.designs import ChosenDesign, chosen_design
 from libra_planner.views.check import CheckedPlan
-from libra_planner.views.plan import as_checked
 
 if TYPE_CHECKING:
-    from libra_planner.check.rerouted import RoutedOptimum
     from libra_planner.search.best import Progress as SearchProgress
     from libra_planner.search.best import SearchResult
 
@@ -158,23 +156,6 @@ def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
     return replace(fault, place=next(found, Place(document.file)))
 
 
-def checked_plan(
-    plan: str,
-    question: LinkQuestion,
-    progress: Callable[[str], Progress | None],
-    search_progress: SearchProgress | None = None,
-) -> LinkAnswer:
-    """Route a design of a plan file over its links; as :func:`checked_design`.
-
-    Parameters
-    ----------
-    plan, question, progress : the file, and as :func:`checked_design` has them.
-    search_progress : is told of the search for a strategy.
-    """
-    chosen, is_optimum = question.design(plan, search_progress), question.bandwidth is None
-    return checked_design(plan, chosen, question, progress, optimized=is_optimum)
-
-
 def checked_design(
     plan: Source,
     chosen: ChosenDesign,
@@ -285,33 +266,3 @@ def _one_traffic(
                 path = f"fabric.realization.{key}"
                 raise SpecError(Fault(got, "expected one for all jobs", fix, path))
     return first
-
-
-def routed_plan(
-    plan: Source,
-    problem: Problem,
-    question: LinkQuestion,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[Problem, RoutedOptimum, Evaluation]:
-    """The best design on its links that is found, its plan with chunks chosen, and its figures.
-
-    Parameters
-    ----------
-    plan, problem : the file and what it says.
-    question : how its links are asked about.
-    progress : called with the number of designs that are checked.
-
-    Raises
-    ------
-    PlannerError
-        For a plan without an optimum, or links that cannot be built or routed.
-    """
-    from libra_planner.check.rerouted import routed_optimum
-
-    traffic, seeds = question.traffic(problem), question.asked_seeds
-    with placed(plan, problem):
-        routed = routed_optimum(
-            problem, question.policy, traffic=traffic, seeds=seeds, progress=progress
-        )
-    chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
-    return chosen, routed, evaluated(chosen, routed.best.bandwidth_Bps)

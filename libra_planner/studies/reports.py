@@ -6,8 +6,7 @@ import platform
 import re
 import shlex
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import (
-    DataNotFound,
     Fault,
     Place,
     PlannerError,
@@ -25,7 +23,6 @@ from libra_planner.errors import (
     located,
     refuse,
 )
-from libra_planner.files import write_files
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
@@ -35,7 +32,6 @@ from libra_planner.procurement.scale_up import server_with
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design
-from libra_planner.views.report.compose import DEFAULT_FORMATS, FORMATS, documents
 from libra_planner.workload.operations import Covers
 
 if TYPE_CHECKING:
@@ -88,87 +84,6 @@ class Question:
         words += ["--parts", self.parts] if self.parts != "parts" else []
         words += ["--allow-missing"] if self.allow_missing else []
         return shlex.join(words)
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report that was written.
-
-    Parameters
-    ----------
-    comparison : what it says.
-    files : that were written.
-    kept : what was there under their names, and is now called something else.
-    others : files of another report that stand in the folder, untouched.
-    """
-
-    comparison: Comparison = field(repr=False)
-    files: tuple[Path, ...]
-    kept: tuple[Path, ...] = ()
-    others: tuple[Path, ...] = ()
-
-
-def report(
-    designs: Sequence[str],
-    folder: str | Path,
-    *,
-    formats: str | None = None,
-    settings: Sequence[str] = (),
-    baseline: str | None = None,
-    tokens: str | float | None = None,
-    check: str | None = None,
-    seeds: int | None = None,
-    parts: str = "parts",
-    allow_missing: bool = False,
-    progress: SearchProgress | None = None,
-) -> Report:
-    """Compare one to ten designs, and write the report of them into a folder.
-
-    Parameters
-    ----------
-    designs : plans (their optima), ``PLAN@300,100`` in GB/s, ``PLAN@RESULT.json``,
-        ``RESULT.json``, or ``DIR:ROW`` of a sweep.
-    folder : to write to; it is made where it is not there.
-    formats : of html, xlsx, csv, md and pdf, with commas; by default all but pdf.
-    settings, baseline, tokens, check, seeds, parts, allow_missing : as :class:`Question` has them.
-    progress : is told of searches for strategies that plans leave open.
-
-    Raises
-    ------
-    PlannerError
-        For a design that cannot be read, evaluated or built, or parts without a price.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from libra_planner.reading.bundled import example
-    >>> plan = str(example("02_performance_per_cost"))
-    >>> with tempfile.TemporaryDirectory() as there:
-    ...     written = report([plan, f"{plan}@300,100,75,25"], there, formats="md")
-    >>> [path.name for path in written.files], written.comparison.ranking.cheapest
-    (['report.md'], 0)
-    """
-    n = len(designs)
-    if not 1 <= n <= MOST_DESIGNS:
-        got, expected = f"got {n} designs", f"expected one to {MOST_DESIGNS}"
-        raise SpecError.at("libra-planner report", got, expected, "compare fewer")
-    chosen = _formats(formats)
-    target = _folder(str(folder))
-    text = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
-    question = Question(
-        tuple(designs), tuple(settings), baseline, text, check, seeds, parts, allow_missing
-    )
-    comparison = compared(question, progress)
-    contents = {target / name: data for name, data in documents(comparison, chosen).items()}
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        got, expected = f"got {error.strerror!r}", "expected a folder to write to"
-        raise DataNotFound.at(str(target), got, expected) from None
-    kept = tuple(write_files(contents))
-    documents_there = filter(Path.is_file, (target / f"report.{suffix}" for suffix in FORMATS))
-    others = {*target.glob("report-*.csv"), *documents_there} - {*contents}
-    return Report(comparison, tuple(contents), kept, tuple(sorted(others)))
 
 
 def compared(question: Question, progress: SearchProgress | None = None) -> Comparison:
@@ -281,18 +196,6 @@ class _Study:
         return Fault(got, expected, f"{fix}, {otherwise}", path, Place(place))
 
 
-def _formats(text: str | None) -> tuple[str, ...]:
-    """The formats that a list names, in its order."""
-    if text is None:
-        return DEFAULT_FORMATS
-    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in given:
-        if name not in FORMATS:
-            got, fix = f"got {name!r}", closest(name, FORMATS)
-            raise UnknownName.at("--formats", got, "expected known formats", fix)
-    return given
-
-
 def _n_tokens(text: str | None) -> int:
     """Tokens of a run."""
     if text is None:
@@ -375,13 +278,3 @@ def _baseline(text: str | None, given: list[GivenDesign]) -> int | None:
         raise SpecError.at("--baseline", got, "expected one design", fix)
     fix = closest(text, dict.fromkeys([*letters, *names, *texts]))
     raise UnknownName.at("--baseline", f"got {text!r}", "expected one of the designs", fix)
-
-
-def _folder(text: str) -> Path:
-    """The folder to write to; what cannot be one is refused before anything is computed."""
-    folder = Path(text)
-    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
-    if not text or (there.exists() and not there.is_dir()):
-        got = f"got the file {there}" if text else "got no name"
-        raise SpecError.at("--output", got, "expected a folder to write to", "name another one")
-    return folder

@@ -5,26 +5,17 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from libra_planner.api.collectives import Collective, solved_collective
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.inputs import collectives as inputs
 from libra_planner.inputs import runs
 from libra_planner.step.collectives.measured import INFINIBAND, Ranks, scale_up
-from libra_planner.studies.collectives import SolvedCollective, solved_collective
-from libra_planner.views.cells import Block
-from libra_planner.views.times.collective import (
-    collective_blocks,
-    collective_payload,
-    ideal_blocks,
-    ideal_payload,
-    run_blocks,
-    run_payload,
-)
+from libra_planner.views.times.collective import run_blocks, run_payload
 
 _FLAGS = ("--kind", "--size", "TOPOLOGY", "--bandwidth", "--latency-ns", "--chunks", "--algorithms")
 """What gives the values that have a column of their own in a file, in its order."""
@@ -66,20 +57,7 @@ def collective(options: argparse.Namespace) -> None:
         got, fix = f"got no {', '.join(missing)}", "give them, or a file of collectives with --csv"
         raise SpecError.at("libra-planner collective", got, "", fix)
     solved = solve(inputs.parse_case(given, **inside))
-    answer(options, partial(solved_payload, solved), _blocks(solved))
-
-
-def _blocks(solved: SolvedCollective) -> Iterator[Block]:
-    if solved.times is None:
-        return ideal_blocks(solved.case, solved.ideal, solved.schedule)
-    return collective_blocks(solved.case, solved.times, solved.schedule)
-
-
-def solved_payload(solved: SolvedCollective) -> dict[str, Any]:
-    """The JSON object of one collective."""
-    if solved.times is None:
-        return ideal_payload(solved.case, solved.ideal, solved.schedule)
-    return collective_payload(solved.case, solved.times, solved.schedule)
+    answer(options, solved.to_dict, solved.blocks())
 
 
 _OF_TOPOLOGIES = (
@@ -168,10 +146,10 @@ def _answer_file(
     options: argparse.Namespace,
     file: inputs.CaseFile,
     added: tuple[str, ...],
-    solved: list[SolvedCollective],
+    solved: list[Collective],
 ) -> None:
     if options.json:
-        print_json({"cases": list(map(solved_payload, solved))})
+        print_json({"cases": [one.to_dict() for one in solved]})
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*file.columns, *added])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from functools import partial
 
+from libra_planner.api.searches import Found, StrategyFrontier
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, judge_search, search_progress
 from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
@@ -15,13 +15,7 @@ from libra_planner.inputs.training.rows import parse_run
 from libra_planner.search.best import SearchResult
 from libra_planner.search.frontier import POINTS, strategy_frontier
 from libra_planner.studies.search import searched_run
-from libra_planner.views.times.frontier import frontier_blocks, frontier_csv, frontier_payload
-from libra_planner.views.times.search import (
-    plan_blocks,
-    plan_payload,
-    search_blocks,
-    search_payload,
-)
+from libra_planner.views.times.frontier import frontier_csv
 
 _COLUMNS = {
     "model": "model",
@@ -67,11 +61,9 @@ def search(options: argparse.Namespace) -> None:
     if not found.result.n_candidates:
         expected = "expected a batch that degrees of these NPUs divide"
         raise SpecError.at("--global-batch", f"got {options.global_batch}", expected, "")
-    runs = [found.planned(one) for one in found.result.best]
-    payload = partial(search_payload, found.base, found.result, runs)
-    answer(
-        options, payload, search_blocks(found.base, found.result, runs), then=_then(found.result)
-    )
+    runs = tuple(found.planned(one) for one in found.result.best)
+    told = Found(found.result, found.base, runs)
+    answer(options, told.to_dict, told.blocks(), then=_then(found.result))
     _judge(found.result, len(found.result.best))
 
 
@@ -111,9 +103,8 @@ def _search_plan(options: argparse.Namespace) -> None:
         return
     opened = open_plan(options.plan, options.settings)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
-    problem = opened.base
-    payload = partial(plan_payload, problem, found)
-    answer(options, payload, plan_blocks(problem, found), then=_then(found, options.plan))
+    told = Found(found, opened.base)
+    answer(options, told.to_dict, told.blocks(), then=_then(found, options.plan))
     _judge(found, len(found.best))
 
 
@@ -130,8 +121,8 @@ def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -
     if options.csv:
         sys.stdout.write(frontier_csv(problem, found))
     else:
-        payload = partial(frontier_payload, problem, found)
-        answer(options, payload, frontier_blocks(problem, found))
+        told = StrategyFrontier(problem, found)
+        answer(options, told.to_dict, told.blocks())
     if found.was_stopped:
         n = f"{len(found.points)} of {found.n_points}"
         raise SolverFailed(f"{_PLACE}: stopped; {n} points are proven")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from libra_planner.api.training import TrainingStep
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Fault, Place, SpecError
@@ -23,7 +24,7 @@ from libra_planner.inputs.training.rows import (
     read_training_file,
 )
 from libra_planner.plan.systems import System, load_system
-from libra_planner.views.times.training import run_cells, training_blocks, training_payload
+from libra_planner.views.times.training import run_cells
 
 _FLAGS = {column: flag_of(option) for option, column in OPTIONS.items()}
 _AUTO = "auto"
@@ -42,9 +43,8 @@ def train(options: argparse.Namespace) -> None:
         planned = plan(run, is_row=False, system=system)
     except SpecError as error:
         raise type(error)(*map(_flagged, error.faults)) from None
-    attention = options.attention_flops
-    payload = partial(training_payload, planned, attention)
-    answer(options, payload, training_blocks(planned, attention))
+    step = TrainingStep(planned, options.attention_flops)
+    answer(options, step.to_dict, step.blocks())
 
 
 def _system(options: argparse.Namespace) -> System | None:
@@ -122,4 +122,4 @@ def _case(
     found = _planned(run, system)
     if isinstance(found, SpecError):
         return {"message": str(found)}
-    return training_payload(found, options.attention_flops)
+    return TrainingStep(found, options.attention_flops).to_dict()

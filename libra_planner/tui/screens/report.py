@@ -55,11 +55,11 @@ def write_report(
 def _report_payload(
     designs: Sequence[str], folder: Path, formats: str, policy: str | None, _progress: Report
 ) -> dict[str, Any]:
-    from libra_planner.studies.reports import report
-    from libra_planner.views.report.compose import report_payload
+    from libra_planner.api.reports import written_report
+    from libra_planner.studies.reports import Question
 
-    written = report(designs, folder, formats=formats, check=policy, allow_missing=True)
-    return report_payload(written.comparison, written.files)
+    question = Question(tuple(designs), check=policy, allow_missing=True)
+    return written_report(question, folder, formats).to_dict()
 
 
 def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Lists of flows routed over a fabric, with one seed or with many, and with failures."""
+"""Lists of flows in Python, routed over a fabric: one seed or many, and failures."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from libra_planner.api.given import path_given, pythonic
+from libra_planner.api.shown import Shown
 from libra_planner.check import report as reporting
 from libra_planner.errors import Disconnected, Place, SpecError, located
 from libra_planner.fabric.clos import Clos, fail
@@ -16,6 +19,8 @@ from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows
 from libra_planner.reading.bundled import FLOW_LISTS, given_file
 from libra_planner.routing.policy import Policy
+from libra_planner.views import flows as view
+from libra_planner.views.cells import Block
 
 Progress = Callable[[int, int], None]
 
@@ -36,10 +41,47 @@ class Watchers:
     cut_off: Callable[[Disconnected], None] | None = None
 
 
+@dataclass(frozen=True, repr=False)
+class RoutedFlows(Shown, reporting.RoutedList):
+    """A flow list on a fabric, and what came of it.
+
+    Parameters
+    ----------
+    n_busiest : links that are listed.
+    groups : whether all groups are listed.
+    traced : position of a flow to follow.
+    """
+
+    n_busiest: int = 5
+    groups: bool = False
+    traced: int | None = None
+
+    table = "layers"
+
+    @property
+    def _wanted(self) -> dict[str, Any]:
+        return {"n_busiest": self.n_busiest, "groups": self.groups, "traced": self.traced}
+
+    def headline(self) -> str:
+        """It in one line."""
+        report = self.report
+        n = f"{self.n_routings} routing{'s' * (self.n_routings > 1)}"
+        return f"{report.n_flows:,} flows by {report.policy.name}, {n}"
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``flows`` prints."""
+        yield from view.flows_blocks(self, **self._wanted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``flows --json`` prints."""
+        return view.flows_payload(self, **self._wanted)
+
+
+@pythonic
 def flows(
     fabric: str | Path,
     flow_list: str | Path,
-    policy: Policy | None = None,
+    policy: str | Policy | None = None,
     *,
     seeds: int | None = None,
     seed: int | None = None,
@@ -47,7 +89,7 @@ def flows(
     fail_spines: int = 0,
     with_rates: bool = True,
     watchers: Watchers | None = None,
-) -> reporting.RoutedList:
+) -> RoutedFlows:
     """Route a list of flows over a fabric: imbalance, max-min fair rates, completion times.
 
     Parameters
@@ -55,7 +97,7 @@ def flows(
     fabric : file, or name of a published setting or of a bundled file.
     flow_list : CSV file ``flow_id,src,dst,bytes[,via][,src_port][,collective]``, or the name of a
         bundled one.
-    policy : how flows find their paths; by default ECMP.
+    policy : how flows find their paths, a name or a ``Policy``; by default ECMP.
     seeds, seed : number of routings, and seed of the first. Without both as many routings as the
         number of flows says, with ``seed`` alone one.
     fail_links, fail_spines : cables between switches, and spines, that fail, drawn per seed.
@@ -69,19 +111,19 @@ def flows(
 
     Examples
     --------
-    >>> from libra_planner.reading.bundled import folder
-    >>> files = folder("examples") / "flows"
-    >>> routed = flows(files / "flowtracer_fabric.yaml", files / "flowtracer_flows.csv", seed=0)
-    >>> routed.report.n_flows, routed.report.policy.name
-    (128, 'ecmp')
+    >>> flows("flowtracer_fabric", "flowtracer_flows", seed=0)
+    <RoutedFlows: 128 flows by ecmp, 1 routing>
     """
-    chosen = policy or Policy("ecmp")
+    path_given(fabric, "flows", "a fabric")
+    path_given(flow_list, "flows", "a list of flows")
+    chosen = policy if isinstance(policy, Policy) else Policy(policy or "ecmp")
     built = load_fabric(str(fabric))
     flow_file = given_file(flow_list, FLOW_LISTS)
     listed = read_flows(flow_file, built, pinned=not chosen.kind.finds_paths)
     failures, files = (fail_links, fail_spines), (str(fabric), flow_file)
     told = watchers or Watchers()
-    return ListRuns(built, listed, chosen, failures, with_rates, files, told).routed(seeds, seed)
+    runs = ListRuns(built, listed, chosen, failures, with_rates, files, told)
+    return RoutedFlows.of(runs.routed(seeds, seed))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
-"""Single collectives: their exact time, the model's, and the best split over orders."""
+"""Single collectives in Python: their exact time, the model's, and the best split over orders."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from libra_planner.api.given import pythonic
+from libra_planner.api.shown import Shown
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import CollectiveCase, Given, parse_case
 from libra_planner.step.collectives.balanced import BalancedSchedule, balanced_schedule
@@ -16,11 +19,13 @@ from libra_planner.step.collectives.models import (
     collective_times,
     ideal_times,
 )
-from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S
+from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, format_bytes, format_time
+from libra_planner.views.cells import Block
+from libra_planner.views.times import collective as view
 
 
-@dataclass(frozen=True)
-class SolvedCollective:
+@dataclass(frozen=True, repr=False)
+class Collective(Shown):
     """One collective and its times.
 
     Parameters
@@ -34,6 +39,8 @@ class SolvedCollective:
     times: CollectiveTimes | None
     schedule: BalancedSchedule | None = None
 
+    table = "dimensions"
+
     @property
     def ideal(self) -> IdealTimes:
         """What holds of its bytes."""
@@ -41,7 +48,39 @@ class SolvedCollective:
         bandwidth = np.array(case.bandwidth_bytes_per_s)
         return ideal_times(case.collective, case.group, case.network, bandwidth)
 
+    @property
+    def time_s(self) -> float | None:
+        """Exact; ``None`` where only bytes are told (C13)."""
+        return None if self.times is None else self.times.time_s
 
+    @property
+    def ideal_time_s(self) -> float:
+        """Without latency, with endlessly many chunks."""
+        return self.ideal.time_s if self.times is None else self.times.ideal_time_s
+
+    def headline(self) -> str:
+        """It in one line."""
+        case = self.case
+        what = f"{case.collective.kind.value} of {format_bytes(case.collective.size_bytes)}"
+        exact = "" if self.time_s is None else f"{format_time(self.time_s)}, "
+        topology = case.network.topology
+        return f"{what} on {topology}; {exact}ideal {format_time(self.ideal_time_s)}"
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``collective`` prints."""
+        if self.times is None:
+            yield from view.ideal_blocks(self.case, self.ideal, self.schedule)
+        else:
+            yield from view.collective_blocks(self.case, self.times, self.schedule)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``collective --json`` prints."""
+        if self.times is None:
+            return view.ideal_payload(self.case, self.ideal, self.schedule)
+        return view.collective_payload(self.case, self.times, self.schedule)
+
+
+@pythonic
 def collective(
     topology: str,
     kind: str,
@@ -55,7 +94,7 @@ def collective(
     clock_ns: float = 1.0,
     balanced: bool = False,
     schedule: str | None = None,
-) -> SolvedCollective:
+) -> Collective:
     """Times of one collective over a whole fabric.
 
     Parameters
@@ -79,6 +118,8 @@ def collective(
     Examples
     --------
     >>> solved = collective("RI(4)_SW(8)", "all-reduce", 2**26, [100e9, 50e9], n_chunks=16)
+    >>> solved
+    <Collective: all-reduce of 67.109 MB on RI(4)_SW(8); 1.007 ms, ideal 1.007 ms>
     >>> round(solved.times.time_s, 9), solved.times.n_chunks
     (0.00100656, 16)
 
@@ -104,7 +145,7 @@ def collective(
     return solved_collective(case, clock_ns=clock_ns, balanced=balanced)
 
 
-def solved_collective(case: CollectiveCase, *, clock_ns: float, balanced: bool) -> SolvedCollective:
+def solved_collective(case: CollectiveCase, *, clock_ns: float, balanced: bool) -> Collective:
     """All times of a collective; parameters as :func:`collective` has them."""
     times = None
     if not case.is_ideal_only:
@@ -117,7 +158,7 @@ def solved_collective(case: CollectiveCase, *, clock_ns: float, balanced: bool) 
             clock_ns=clock_ns,
         )
     if not balanced:
-        return SolvedCollective(case, times)
+        return Collective(case, times)
     bandwidth = np.array(case.bandwidth_bytes_per_s)
     schedule = balanced_schedule(case.collective, case.group, bandwidth, case.network)
-    return SolvedCollective(case, times, schedule)
+    return Collective(case, times, schedule)

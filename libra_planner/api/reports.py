@@ -1,0 +1,181 @@
+"""Reports in Python: designs compared, in the files that tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.api.given import own_overrides_of, path_given, pythonic, source_of
+from libra_planner.api.shown import Shown
+from libra_planner.errors import DataNotFound, Fault, SpecError, UnknownName, closest
+from libra_planner.files import write_files
+from libra_planner.problem import Problem
+from libra_planner.procurement.ranking import Comparison
+from libra_planner.studies.reports import MOST_DESIGNS, Question, compared
+from libra_planner.views.cells import Block, escape
+from libra_planner.views.report.compose import (
+    DEFAULT_FORMATS,
+    FORMATS,
+    decision_lines,
+    documents,
+    report_payload,
+)
+
+if TYPE_CHECKING:
+    from libra_planner.search.best import Progress as SearchProgress
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
+    """A report that was written, and what it says.
+
+    Parameters
+    ----------
+    comparison : what it says.
+    files : that were written.
+    kept : what was there under their names, and is now called something else.
+    others : files of another report that stand in the folder, untouched.
+    """
+
+    comparison: Comparison = field(repr=False)
+    files: tuple[Path, ...]
+    kept: tuple[Path, ...] = ()
+    others: tuple[Path, ...] = ()
+
+    table = "designs"
+
+    def headline(self) -> str:
+        """It in one line."""
+        first = self.files[0]
+        n = len(self.files) - 1
+        return f"{first}{f' and {n} other file' + 's' * (n > 1) if n else ''}"
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``report`` prints: the decision, and the files."""
+        yield from map(escape, decision_lines(self.comparison, self.files))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``report --json`` prints."""
+        return report_payload(self.comparison, self.files)
+
+
+@pythonic
+def report(
+    designs: Sequence[str | Path | Problem],
+    folder: str | Path,
+    *,
+    formats: str | None = None,
+    settings: Sequence[str] = (),
+    baseline: str | None = None,
+    tokens: str | float | None = None,
+    check: str | None = None,
+    seeds: int | None = None,
+    parts: str = "parts",
+    allow_missing: bool = False,
+    progress: SearchProgress | None = None,
+) -> Report:
+    """Compare one to ten designs, and write the report of them into a folder.
+
+    Parameters
+    ----------
+    designs : plans (their optima) by path, name or as ``load_plan`` gives them,
+        ``PLAN@300,100`` in GB/s, ``RESULT.json`` as ``save`` writes it, ``DIR:ROW`` of a sweep.
+    folder, formats, progress : as :func:`written_report` has them.
+    settings, baseline, tokens, check, seeds, parts, allow_missing : as
+        :class:`~libra_planner.studies.reports.Question` has them.
+
+    Raises
+    ------
+    PlannerError
+        For a design that cannot be read, evaluated or built, or parts without a price.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> designs = ["02_performance_per_cost", "02_performance_per_cost@300,100,75,25"]
+    >>> with tempfile.TemporaryDirectory() as there:
+    ...     written = report(designs, there, formats="md")
+    >>> [path.name for path in written.files], written.comparison.ranking.cheapest
+    (['report.md'], 0)
+    """
+    if isinstance(designs, str | Path | Problem):
+        raise TypeError("report: got one design, expected a list; write lp.report([...], folder)")
+    texts = tuple(_text(one) for one in designs)
+    n_tokens = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
+    asked = texts, tuple(settings), baseline, n_tokens, check, seeds, parts, allow_missing
+    return written_report(Question(*asked), folder, formats, progress)
+
+
+def written_report(
+    question: Question,
+    folder: str | Path,
+    formats: str | None = None,
+    progress: SearchProgress | None = None,
+) -> Report:
+    """The report of one to ten designs, written into a folder.
+
+    Parameters
+    ----------
+    question : which designs, and what is asked of them.
+    folder : to write to; it is made where it is not there.
+    formats : of html, xlsx, csv, md and pdf, with commas; by default all but pdf.
+    progress : is told of searches for strategies that plans leave open.
+
+    Raises
+    ------
+    PlannerError
+        For a design that cannot be read, evaluated or built, or parts without a price.
+    """
+    n = len(question.designs)
+    if not 1 <= n <= MOST_DESIGNS:
+        got, expected = f"got {n} designs", f"expected one to {MOST_DESIGNS}"
+        raise SpecError.at("libra-planner report", got, expected, "compare fewer")
+    chosen = _formats(formats)
+    target = _folder(str(folder))
+    comparison = compared(question, progress)
+    contents = {target / name: data for name, data in documents(comparison, chosen).items()}
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        got, expected = f"got {error.strerror!r}", "expected a folder to write to"
+        raise DataNotFound.at(str(target), got, expected) from None
+    kept = tuple(write_files(contents))
+    documents_there = filter(Path.is_file, (target / f"report.{suffix}" for suffix in FORMATS))
+    others = {*target.glob("report-*.csv"), *documents_there} - {*contents}
+    return Report(comparison, tuple(contents), kept, tuple(sorted(others)))
+
+
+def _text(design: object) -> str:
+    """A design as a report's argument has it, so that the report can say how it was made."""
+    if not isinstance(design, Problem):
+        path_given(design, "report", "designs")
+        return str(design)
+    source, fix = source_of(design), "call .optimize().save('a.json') and give that path"
+    if own_overrides_of(design) or not isinstance(source, str | Path):
+        got = "got a plan with settings, or from a dict"
+        raise SpecError(Fault(got, "expected one that is a file as it is", fix, "report"))
+    return str(source)
+
+
+def _formats(text: str | None) -> tuple[str, ...]:
+    """The formats that a list names, in its order."""
+    if text is None:
+        return DEFAULT_FORMATS
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in given:
+        if name not in FORMATS:
+            got, fix = f"got {name!r}", closest(name, FORMATS)
+            raise UnknownName.at("--formats", got, "expected known formats", fix)
+    return given
+
+
+def _folder(text: str) -> Path:
+    """The folder to write to; what cannot be one is refused before anything is computed."""
+    folder = Path(text)
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if not text or (there.exists() and not there.is_dir()):
+        got = f"got the file {there}" if text else "got no name"
+        raise SpecError.at("--output", got, "expected a folder to write to", "name another one")
+    return folder

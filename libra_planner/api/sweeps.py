@@ -1,0 +1,148 @@
+"""Sweeps in Python: the commands of this name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.api.given import path_given, pythonic
+from libra_planner.api.shown import Shown, new_axes
+from libra_planner.errors import Fault, SpecError
+from libra_planner.frozen import Frozen
+from libra_planner.reading.bundled import SWEEPS, given_file
+from libra_planner.sweeps import results as sweeping
+from libra_planner.sweeps.runner import Watch, run_sweep
+from libra_planner.sweeps.spec import load_sweep
+from libra_planner.views.cells import Block, escape
+from libra_planner.views.sweeps import figures
+from libra_planner.views.sweeps.answers import answer_table
+from libra_planner.views.sweeps.page import write_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_ROWS = 5
+
+
+@dataclass(frozen=True, repr=False)
+class SweepResults(Shown, Frozen, sweeping.Results):
+    """The designs of a sweep: :class:`~libra_planner.sweeps.results.Results` that show themselves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as there:
+    ...     found = sweep("10_budgets", f"{there}/run")
+    ...     print(repr(found))
+    ...     found.to_frame("pareto").shape[0] > 10, found.to_frame().shape[0]
+    <SweepResults: 74 designs over objective, budget>
+    (True, 74)
+    """
+
+    def headline(self) -> str:
+        """It in one line."""
+        return f"{self.manifest['n_designs']:,} designs over {', '.join(self.axes)}"
+
+    def blocks(self) -> Iterator[Block]:
+        """The best designs of every objective."""
+        found = self.top(_MOST_ROWS)
+        yield f"{escape(self.headline())}; the best of each objective"
+        yield answer_table(found, self.axes, len(found.rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its answers as rows: ``top``, ``pareto`` and ``everything``."""
+        return {name: getattr(self, name)() for name in ("everything", "pareto")} | {
+            "top": self.top(_MOST_ROWS)
+        }
+
+    def to_frame(self, key: str | None = None) -> pd.DataFrame:
+        """All designs as a pandas frame; ``key`` may be ``pareto`` or ``top``."""
+        import pandas as pd
+
+        answers = self.to_dict()
+        if key is not None and key not in answers:
+            raise SpecError(Fault(f"got {key!r}", f"expected {', '.join(answers)}", "", "to_frame"))
+        found = answers[key or "everything"]
+        return pd.DataFrame(list(found.rows), columns=list(found.columns))
+
+    def plot(self, x: str | None = None, y: str | None = None, axes: Any = None) -> Any:
+        """Time and cost of all designs, or what ``sweep show --plot`` draws over axes.
+
+        Parameters
+        ----------
+        x, y : axes of the sweep, as the command has them.
+        axes : matplotlib axes to draw on.
+        """
+        axes = new_axes(axes, figsize=(7, 4))
+        figures.draw(self, axes, x, y)
+        return axes
+
+    def to_html(self, path: str | Path, answer: sweeping.Answer | None = None) -> Path:
+        """Write what ``sweep show --html`` writes: one page that opens offline.
+
+        Parameters
+        ----------
+        path : ends in ``.html``.
+        answer : rows of the page, such as :meth:`pareto` gives; by default all designs.
+
+        Raises
+        ------
+        SpecError
+            For another ending, or a path that cannot be written.
+        """
+        write_page(self, str(path), answer)
+        return Path(path)
+
+
+@pythonic
+def sweep(
+    file: str | Path,
+    directory: str | Path,
+    *,
+    n_workers: int = 0,
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+) -> SweepResults:
+    """Solve all designs of a sweep, or what is missing of them.
+
+    ``pandas.read_parquet(directory)`` reads the same rows.
+
+    Parameters
+    ----------
+    file : the sweep (YAML), or the name of a bundled one.
+    directory : run directory; one of the same sweep is finished.
+    n_workers : processes on this machine; 0 works in this one.
+    scheduler : address of a dask scheduler to use instead.
+    watch : called with the progress.
+
+    Raises
+    ------
+    PlannerError
+        For a sweep that is not valid, or the directory of another one.
+    TypeError
+        For a plan in place of a path.
+    """
+    path_given(file, "sweep", "the sweep's file")
+    planned = load_sweep(given_file(file, SWEEPS))
+    run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
+    return SweepResults.of(sweeping.Results.at(directory))
+
+
+@pythonic
+def sweep_results(directory: str | Path, by: str = sweeping.BY[0]) -> SweepResults:
+    """The results in a run directory, whether the sweep is finished or not.
+
+    Parameters
+    ----------
+    directory : that ``sweep`` wrote.
+    by : ``ideal`` or ``effective``: which step time ranks designs.
+
+    Raises
+    ------
+    SpecError
+        For a directory that is no sweep's, or without any results yet.
+    """
+    path_given(directory, "sweep_results", "a run directory")
+    return SweepResults.of(sweeping.Results.at(directory, by))
