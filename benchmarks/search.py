@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from libra_planner.api.searches import searched_run
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.search.space import strategy_space
-from libra_planner.studies.search import searched_run
 from libra_planner.workload.memory.npu import memory
 
 BATCHES = [15360]

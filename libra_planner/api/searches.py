@@ -12,12 +12,17 @@ from libra_planner.api.shown import Shown, draw_frontier, frontier_words, new_ax
 from libra_planner.api.training import argument_fault, refuse_unknown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.plans import open_plan
-from libra_planner.inputs.training.planned import PlannedRun
-from libra_planner.inputs.training.rows import asked_run
+from libra_planner.inputs.training.clusters import Nics, nics_of, run_fabric
+from libra_planner.inputs.training.named_clusters import named_nics
+from libra_planner.inputs.training.planned import PlannedRun, planned_run, tapered
+from libra_planner.inputs.training.rows import TrainingRun, asked_run
 from libra_planner.problem import Problem
 from libra_planner.search import frontier as frontiers
-from libra_planner.search.best import SearchResult
-from libra_planner.studies.search import searched_run
+from libra_planner.search.best import Candidate, Progress, Search, SearchResult
+from libra_planner.search.fabrics import GivenFabric
+from libra_planner.search.figures import Figures
+from libra_planner.search.pricing import Lines
+from libra_planner.search.space import Choices, strategy_space
 from libra_planner.units import format_time
 from libra_planner.views.cells import Block
 from libra_planner.views.times.frontier import frontier_blocks, frontier_payload
@@ -32,6 +37,9 @@ _OF_SEARCH = (
     *("model", "npu", "gpus", "seq", "dtype"),
     *("library", "fabric", "taper", "nodes_per_leaf"),
 )
+
+_FEWEST = 2
+"""NPUs that exchange anything."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -219,3 +227,76 @@ def _refuse_changed(plan: Problem, read: Problem) -> None:
         got = f"got a plan whose {', '.join(changed)} were changed after it was read"
         fix = "give the changes to lp.load_plan as settings"
         raise SpecError(Fault(got, "expected it as its file says", fix, "search"))
+
+
+@dataclass(frozen=True)
+class RunSearch:
+    """A search for the best ways to train a model on given NPUs and NICs.
+
+    Parameters
+    ----------
+    base : the run, whose strategy does not matter.
+    search : what was searched.
+    result : what was found.
+    """
+
+    base: PlannedRun
+    search: Search
+    result: SearchResult
+
+    def planned(self, found: Candidate) -> PlannedRun:
+        """The run with a strategy that was found."""
+        trained = self.search.figures.trained_of(found.strategy)
+        return replace(self.base, trained=trained)
+
+
+def searched_run(
+    run: TrainingRun,
+    global_batches: Sequence[int],
+    *,
+    n_best: int = 5,
+    progress: Progress | None = None,
+) -> RunSearch:
+    """The best strategies of a run: all degrees, batches and memory savings that fit.
+
+    Parameters
+    ----------
+    run : model, NPUs, data type, library and fabric; degrees do not count.
+    global_batches : sequences of a step, each of which may be best.
+    n_best : strategies that are ranked.
+    progress : is told what is done.
+
+    Raises
+    ------
+    SpecError
+        For what is missing or not known.
+    """
+    if not run.gpus:
+        raise SpecError(Fault("got no number of NPUs", "expected how many", path="gpus"))
+    if run.gpus < _FEWEST:
+        raise SpecError(Fault(f"got {run.gpus} NPU", "expected two or more", path="gpus"))
+    small = replace(run, gpus=_FEWEST, dp=_FEWEST, global_batch=_FEWEST, microbatch=1)
+    small = replace(small, taper=None, nodes_per_leaf=None)
+    alone = planned_run(small, is_row=False)
+    nics = tapered(_nics(run, alone.npu_name), run)
+    fabric = run_fabric(alone.npu_name, alone.npu, run.gpus, nics)
+    base = replace(alone, fabric=fabric, notes=(*run_notes(alone), *fabric.notes))
+    common = replace(alone.strategy, overlap=alone.library.overlap)
+    choices = Choices(splits_sequence=alone.library.sequence_parallel)
+    choices = choices.that_save(alone.model, common, alone.library.memory)
+    topology = fabric.network.topology
+    space = strategy_space(alone.model, topology, global_batches, common, choices)
+    lines = Lines(fabric.network, fabric.model)
+    figures = Figures(space, alone.trained, lines, alone.library.memory)
+    given = GivenFabric(fabric.network, fabric.model, fabric.bandwidth_bytes_per_s)
+    search = Search(space, figures, given, base.npu_memory_bytes, n_best)
+    return RunSearch(base, search, search.run(progress))
+
+
+def run_notes(run: PlannedRun) -> tuple[str, ...]:
+    """What was assumed of a run that its strategy does not decide."""
+    return tuple(note for note in run.notes if note.startswith("sequences of"))
+
+
+def _nics(run: TrainingRun, npu_name: str) -> Nics:
+    return named_nics(run.fabric) if run.fabric else nics_of(npu_name)

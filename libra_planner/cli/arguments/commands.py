@@ -322,7 +322,7 @@ COMMANDS: Commands = {
     "report": ("report:report", _DESIGNS, _report),
     "list": ("bundled:list_bundled", "List what is bundled.", _list),
     "schema": ("bundled:schema", _FORMAT, _schema),
-    "completion": ("shell.completion:completion", _SHELLS, _completion),
+    "completion": ("start.completion:completion", _SHELLS, _completion),
     "import": ("", "Read another tool's files.", lambda: _IMPORTS),
     "tui": ("tui:cockpit", _COCKPIT, _tui),
 }

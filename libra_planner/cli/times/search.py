@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 
-from libra_planner.api.searches import Found, StrategyFrontier
+from libra_planner.api.searches import Found, StrategyFrontier, searched_run
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, judge_search, search_progress
 from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
@@ -14,7 +14,6 @@ from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.inputs.training.rows import parse_run
 from libra_planner.search.best import SearchResult
 from libra_planner.search.frontier import POINTS, strategy_frontier
-from libra_planner.studies.search import searched_run
 from libra_planner.views.times.frontier import frontier_csv
 
 _COLUMNS = {

@@ -1,1 +1,0 @@
-"""What shells ask of the command line."""
