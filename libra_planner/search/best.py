@@ -45,7 +45,7 @@ class Candidate:
     strategy : itself.
     memory_bytes : of an NPU of the fullest stage.
     optimum : the fabric and its figures.
-    objective_per_token, lower_bound_per_token : of the optimum.
+    objective_per_token : of the optimum.
     """
 
     index: int
@@ -53,7 +53,6 @@ class Candidate:
     memory_bytes: float
     optimum: Optimum
     objective_per_token: float
-    lower_bound_per_token: float
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,6 @@ class SearchResult:
     n_solved : fabric optimised, with proof.
     n_unproven : neither; 0 where the result is certified.
     was_stopped : whether the user stopped it.
-    least_bound_per_token : of those that are not proven; infinite without any.
     """
 
     best: tuple[Candidate, ...]
@@ -80,7 +78,6 @@ class SearchResult:
     n_solved: int
     n_unproven: int
     was_stopped: bool = False
-    least_bound_per_token: float = np.inf
 
     @property
     def is_certified(self) -> bool:
@@ -277,10 +274,9 @@ class SearchRun:
         n_unproven = len(left) + n_failed
         n_cut = self.search.space.n - n_fit_not - n_solved - n_unproven
         ranked = self._distinct(sorted(known, key=lambda i: (self._objective(i), i)))
-        least = float(self.bounds[left].min(initial=np.inf))
         best = tuple(map(self._candidate, ranked))
         counts = self.search.space.n, n_fit_not, n_cut, n_solved, n_unproven
-        return SearchResult(best, *counts, was_stopped, least)
+        return SearchResult(best, *counts, was_stopped)
 
     def _distinct(self, ranked: Sequence[int]) -> list[int]:
         """The best of each kind, as many as are asked for."""
@@ -293,8 +289,8 @@ class SearchRun:
     def _candidate(self, i: int) -> Candidate:
         optimum, tokens = self.optima[i], float(self.search.tokens[i])
         memory_bytes = float(self.search.figures.memory_bytes(np.array([i]))[0])
-        values = optimum.objective / tokens, optimum.lower_bound / tokens
-        return Candidate(i, self.search.space.strategy(i), memory_bytes, optimum, *values)
+        strategy, per_token = self.search.space.strategy(i), optimum.objective / tokens
+        return Candidate(i, strategy, memory_bytes, optimum, per_token)
 
     def _objective(self, i: int) -> float:
         one = self.optima[i]

@@ -17,7 +17,6 @@ from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.volumes import DP_CP
 
 Counts = NDArray[np.int64]
-AXES = ("tp", "cp", "dp", "pp", "etp", "ep", "edp", DP_CP)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem
-from libra_planner.search.best import Progress, Search, SearchResult
+from libra_planner.search.best import Search
 from libra_planner.search.fabrics import Fabrics, GivenFabric, PlannedFabrics
 from libra_planner.search.figures import Figures
 from libra_planner.search.pricing import Lines
@@ -22,29 +22,6 @@ from libra_planner.workload.strategy import OverlapFractions, PipelineSchedule
 
 _LEAST_BYTES_PER_S = 1e-3
 """Stands for none: a strategy that uses such a dimension takes longer than any other."""
-
-
-def best_strategy(
-    problem: Problem,
-    global_batches: Sequence[int] = (),
-    *,
-    choices: Choices | None = None,
-    n_best: int = 1,
-    progress: Progress | None = None,
-) -> SearchResult:
-    """The best ways to train a plan's model, each with the best fabric that its rules allow.
-
-    Parameters
-    ----------
-    problem, global_batches, choices, n_best : of :func:`plan_search`.
-    progress : is told what is done.
-
-    Raises
-    ------
-    SpecError
-        For a plan that cannot be searched.
-    """
-    return plan_search(problem, global_batches, choices=choices, n_best=n_best).run(progress)
 
 
 def plan_search(

@@ -102,7 +102,7 @@ class _Prices(NamedTuple):
 @dataclass(frozen=True)
 class ArrayPricing:
     """Prices of the exchanges of n strategies, for
-    :func:`~libra_planner.step.model_step.step_parts`.
+    :func:`~libra_planner.step.model_step.step_time`.
 
     Parameters
     ----------

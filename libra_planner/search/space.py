@@ -116,13 +116,6 @@ class Space:
         """Strategies of one kind have the same degrees and global batch."""
         return np.asarray(np.searchsorted(self.kind_starts, which, side="right") - 1)
 
-    @cached_property
-    def blocks(self) -> tuple[Index, ...]:
-        """Indices of strategies that are worked out together: all interleave, or none does."""
-        chunked = self.columns["interleave"] > 1
-        parts = (np.flatnonzero(~chunked), np.flatnonzero(chunked))
-        return tuple(part for part in parts if len(part))
-
 
 def strategy_space(
     model: Transformer,

@@ -200,11 +200,6 @@ def step_time(
     return StepBuilder(trained, pricing, passes).step()
 
 
-def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]:
-    """:func:`step_time` and its parts."""
-    return StepBuilder(trained, pricing).parts()
-
-
 @dataclass(frozen=True)
 class StepBuilder(Generic[Time]):
     """A step from its layers, stages, pipeline, gradients and optimizer (C17).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.training.bands import step_kind
 from libra_planner.inputs.training.planned import PlannedRun, planned_run
-from libra_planner.inputs.training.rows import TrainingFile, TrainingRun
+from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.plan.systems import System
 from libra_planner.step.bands import npu_family
 from libra_planner.workload.clock import (
@@ -105,16 +105,6 @@ class MeasuredStep:
         peaks = self.planned.npu.peak_TFLOPps
         peak = peaks.get("bf16") or max(peaks.values())
         return float(np.log(slowdown(_UNIT * peak, self.planned.npu.tdp_W, constants)))
-
-
-def measured_steps(file: TrainingFile) -> Iterator[MeasuredStep]:
-    """The runs of a table that can be told and whose time is published."""
-    at = file.columns.index("source") if "source" in file.columns else None
-    for cells, run in zip(file.rows, file.runs, strict=True):
-        try:
-            yield measured_step(run, "" if at is None else cells[at])
-        except SpecError:
-            continue
 
 
 def measured_step(

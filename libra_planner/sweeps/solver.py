@@ -414,17 +414,6 @@ def opened_plan(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) ->
     return OpenedPlan(document, job.template.beside, bills or Bills())
 
 
-def plan_of(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) -> Problem:
-    """One design's problem, from its whole plan: slow, and what every fast path has to equal.
-
-    Raises
-    ------
-    PlannerError
-        For a design that is no plan, or of which no strategy is found.
-    """
-    return opened_plan(job, chunk, row, bills).searched().problem
-
-
 def _unproven(found: SearchResult) -> BaseException:
     """What ends a design whose search is not complete, or the run where the user stopped it."""
     if found.was_stopped:

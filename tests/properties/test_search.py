@@ -294,7 +294,6 @@ def test_an_interrupt_keeps_what_is_proven() -> None:
     assert _adds_up(found)
     assert found.n_unproven > 0
     assert 0 < len(found.best) <= found.n_solved
-    assert np.isfinite(found.least_bound_per_token)
 
 
 def test_a_search_that_may_solve_few_says_how_many_are_unproven() -> None:

@@ -19,7 +19,7 @@ from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.inputs.plans import open_plan
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.search.plans import best_strategy
+from libra_planner.search.plans import plan_search
 from libra_planner.sweeps.store import RunDirectory
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_time
@@ -94,7 +94,7 @@ def test_bad_input(
 def test_a_plan_has_its_best_strategy_with_the_best_fabric() -> None:
     """The example's own strategy is one of the space: the best is no worse, and certified."""
     problem = load_plan(example("0d_llama3_70b"))
-    found = best_strategy(problem)
+    found = plan_search(problem).run(None)
     (best,) = found.best
     assert found.is_certified
     assert best.objective_per_token * 1024 * 8192 == pytest.approx(best.optimum.objective)
@@ -115,7 +115,7 @@ def test_search_of_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_plan_without_a_whole_step_is_refused() -> None:
     with pytest.raises(SpecError, match="expected the step of a whole model"):
-        best_strategy(load_plan(example("01_gpt3_4d")))
+        plan_search(load_plan(example("01_gpt3_4d")))
 
 
 AUTO = """

@@ -16,7 +16,7 @@ from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
 from libra_planner.reading.bundled import example
-from libra_planner.search.plans import best_strategy
+from libra_planner.search.plans import plan_search
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.strategy import PipelineSchedule, Recompute
 
@@ -365,7 +365,7 @@ def test_the_optimum_under_a_loop_is_proven(tmp_path: Path, loop: str) -> None:
 
 def test_a_search_and_a_loop_do_not_mix(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="training_loop: got a training_loop"):
-        best_strategy(_plan(tmp_path, "training_loop=async_dp"))
+        plan_search(_plan(tmp_path, "training_loop=async_dp"))
 
 
 def test_a_step_of_tp_and_dp_has_no_cp_and_ep() -> None:
