@@ -119,7 +119,7 @@ KINDS = {
     TEXT: Kind(lambda value, _: str(value), ""),
     "count": Kind(lambda value, _: f"{value:,d}", "#,##0"),
     "usd": Kind(lambda value, _: _money(value, ""), "$#,##0.00;-$#,##0.00"),
-    "round_usd": Kind(lambda value, _: _rounded(value, ""), "$#,##0.00;-$#,##0.00"),
+    "round_usd": Kind(lambda value, _: _rounded(value, ""), "[>=1000]$#,##0;$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
     "delta": Kind(_signed, "+0{0}%;-0{0}%;0{0}%"),
@@ -127,7 +127,7 @@ KINDS = {
         lambda value, _: _money(value, "+") if value else "$0.00", "+$#,##0.00;-$#,##0.00;$0.00"
     ),
     "round_delta_usd": Kind(
-        lambda value, _: _rounded(value, "+") if value else "$0", "+$#,##0.00;-$#,##0.00;$0.00"
+        lambda value, _: _rounded(value, "+") if value else "$0", "+$#,##0;-$#,##0;$0"
     ),
     "points": Kind(
         lambda value, digits: f"{_signed(value / 100, digits)[:-1]} pp",
@@ -142,7 +142,7 @@ usd = partial(Cell, kind="usd")
 delta_usd = partial(Cell, kind="delta_usd")
 """A difference of money."""
 round_usd = partial(Cell, kind="round_usd")
-"""An amount that people see in three digits; spreadsheets hold it to the cent."""
+"""An amount that people see in three digits; spreadsheets hold it to the cent, and show dollars."""
 round_delta_usd = partial(Cell, kind="round_delta_usd")
 """A difference of such amounts."""
 count = partial(Cell, kind="count")
@@ -393,12 +393,14 @@ class Series:
     name : in the legend.
     x, y : cells, as expressions name them: ``[key/r1]`` is column 1 of a table.
     colour : such as ``#0072b2``; empty for what holds up other bars and is not seen.
+    label_colour : of the amounts that stand on its columns.
     """
 
     name: str
     x: str
     y: str
     colour: str = ""
+    label_colour: str = "#000000"
 
 
 @dataclass(frozen=True)

@@ -278,6 +278,25 @@ def test_sheets_have_frozen_headings_and_formats(data) -> None:
     assert book.properties.created.year == 2020
 
 
+def test_amounts_have_room_and_long_texts_have_lines(data) -> None:
+    """An amount that is wider than its column is shown as ###, a text runs over the next row."""
+    book, n_amounts, n_wrapped = openpyxl.load_workbook(io.BytesIO(data), data_only=True), 0, 0
+    for sheet in book:
+        columns = sheet.column_dimensions.values()
+        widths = {i: one.width for one in columns for i in range(one.min, one.max + 1)}
+        for cell in (cell for row in sheet.iter_rows(min_row=4) for cell in row):
+            width = widths[cell.column]
+            if isinstance(cell.value, float | int) and "$" in cell.number_format:
+                n_amounts += 1
+                assert len(f"${cell.value:,.2f}") <= width, (sheet.title, cell.coordinate)
+            elif cell.alignment.wrap_text and cell.coordinate not in sheet.merged_cells:
+                n_wrapped += 1
+                room = width * (sheet.row_dimensions[cell.row].height or 15) / 15
+                assert 0.9 * len(str(cell.value)) <= room, (sheet.title, cell.coordinate)
+    assert n_amounts > 300
+    assert n_wrapped > 10
+
+
 def test_differences_of_shares_are_points(comparison, data) -> None:
     """Shares of the networks in the price: their plain difference, in hundredths."""
     _, stored = Sheets(data), _stored(data)

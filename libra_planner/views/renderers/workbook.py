@@ -6,7 +6,7 @@ import datetime
 import io
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import count
@@ -14,7 +14,6 @@ from typing import Any
 
 from libra_planner.views.cells import (
     KINDS,
-    TEXT,
     BookChart,
     Cell,
     Report,
@@ -30,12 +29,20 @@ _CREATED = datetime.datetime(2020, 1, 1)
 """Date of every workbook: the same input gives the same bytes."""
 
 _CHART_PIXELS = (760, 380)
+_CHART_ROWS, _CHART_COLUMNS = 20, 12
+"""Rows and columns of the usual size that a chart covers."""
 _MILLIONS = '$#,##0.0,,"M"'
 """A pattern of axes of money."""
 _LABELS = f"{_MILLIONS.replace('0.0', '0.00')};;;"
 """The same of what is above 0; nothing stands at what is not there."""
 
-_WIDEST, _WIDEST_FIRST, _NARROWEST = 60, 44, 9
+_WIDEST, _WIDEST_FIRST, _NARROWEST = 40, 44, 9
+_WIDEST_AMONG_NUMBERS = 24
+"""Characters of a line of text in a column of numbers."""
+_MONEY = "usd"
+"""Kinds of cells of money end so."""
+_TEXT_WIDTH = 0.9
+"""Width of a letter of text over that of a digit, in which columns are measured."""
 _PROSE_WIDTH, _LINE_POINTS, _FONT_POINTS = 110, 15, 11
 _CARD_COLUMNS = 5
 """Columns that answers with their reasons fill."""
@@ -134,7 +141,10 @@ class _Writer:
         """All of it."""
         self.sheet.set_landscape()
         self.sheet.set_paper(9)
-        self.sheet.fit_to_pages(1, 0)
+        self.sheet.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
+        is_page = bool(self.section.cards or self.section.drawn)
+        self.sheet.fit_to_pages(1, int(is_page))
+        self.sheet.set_footer("&L&A&RPage &P of &N")
         self.sheet.hide_gridlines(2)
         self._title()
         if not _text_below(self.section):
@@ -155,24 +165,31 @@ class _Writer:
             look: dict[str, Any] = {"fill": {"color": one.colour}} if one.colour else {}
             look = look or {"fill": {"none": True}, "border": {"none": True}}
             if chart.kind == "scatter":
-                look = {"marker": {"type": "circle", "size": 9, **look}}
+                named = {"value": False, "series_name": True, "position": "right"}
+                look = {"marker": {"type": "circle", "size": 9, **look}, "data_labels": named}
             if chart.kind == "column" and one.colour:
-                look["data_labels"] = {"value": True, "num_format": _LABELS}
+                font = {"color": one.label_colour}
+                look["data_labels"] = {"value": True, "num_format": _LABELS, "font": font}
             cells = {"categories": self._cells(one.x), "values": self._cells(one.y)}
             drawn.add_series({"name": one.name, "gap": 50, **cells, **look})
-        money = {"num_format": _MILLIONS, "major_gridlines": {"visible": True}}
-        x, y = (
-            {"name": title, **(money if title == "$" else {})}
-            for title in (chart.x_title, chart.y_title)
-        )
+        x: dict[str, Any] = {"name": chart.x_title}
+        y: dict[str, Any] = {"name": chart.y_title}
+        for axis in (x, y):
+            if axis["name"] == "$":
+                axis |= {"num_format": _MILLIONS, "major_gridlines": {"visible": True}}
+        if chart.kind == "bar":  # Bars begin at the top, and amounts stand below them.
+            x |= {"label_position": "high", "min": 0}
+            y["reverse"] = True
         drawn.set_x_axis(x)
-        drawn.set_y_axis(y | ({"reverse": True} if chart.kind == "bar" else {}))
+        drawn.set_y_axis(y)
         drawn.set_title({"name": chart.title, "overlay": False, "name_font": {"size": 12}})
         drawn.set_legend({"position": "bottom"} if chart.has_legend else {"none": True})
         drawn.set_size({"width": _CHART_PIXELS[0], "height": _CHART_PIXELS[1]})
         drawn.show_blanks_as("gap")
-        row = 1 + place * (_CHART_PIXELS[1] // 20 + 1)
-        self.sheet.insert_chart(row, max(self.widths) + 2, drawn)
+        row = 1 + place * _CHART_ROWS
+        column = max(self.widths) + 2
+        self.sheet.insert_chart(row, column, drawn)
+        self.sheet.print_area(0, 0, row + _CHART_ROWS, column + _CHART_COLUMNS)
 
     def _cells(self, expression: str) -> str:
         """Cells for a chart, which names their sheet."""
@@ -182,12 +199,32 @@ class _Writer:
     def widths(self) -> dict[int, int]:
         """Characters of every column: as wide as what it holds, within reason."""
         widths: dict[int, int] = {0: 24}
-        rows = (row for table in self.section.tables for row in table.all_rows)
-        for column, cell in (pair for row in rows for pair in enumerate(row)):
-            widths[column] = max(widths.get(column, _NARROWEST), len(cell.shown) + 2)
+        for table in self.section.tables:
+            numeric = numeric_columns(table)
+            heads = (max(map(len, heading.split()), default=0) for heading in table.headings)
+            found = [(column, n + 2) for column, n in enumerate(heads)]
+            for column, cell in (pair for row in table.all_rows for pair in enumerate(row)):
+                most = _WIDEST if column else _WIDEST_FIRST
+                most = _WIDEST_AMONG_NUMBERS if numeric[column] and cell.is_text else most
+                found.append((column, min(most, _n_characters(cell) + 2)))
+            for column, width in found:
+                widths[column] = max(widths.get(column, _NARROWEST), width)
         if self.section.cards:
             widths |= dict.fromkeys(range(1, _CARD_COLUMNS), 30)
-        return {c: min(_WIDEST if c else _WIDEST_FIRST, width) for c, width in widths.items()}
+        return widths
+
+    def _n_lines(self, column: int, text: str) -> int:
+        """Lines that a text takes in a column."""
+        return math.ceil(_TEXT_WIDTH * len(text) / self.widths[column])
+
+    def _height(self, row: int, texts: Iterable[tuple[int, str]]) -> dict[str, Any]:
+        """Make a row as high as its longest text: not every program does so by itself.
+
+        Where its cells stand in it.
+        """
+        n_lines = max((self._n_lines(column, text) for column, text in texts), default=1)
+        self.sheet.set_row(row, _LINE_POINTS * n_lines)
+        return {"valign": "top" if n_lines > 1 else "vcenter"}
 
     def _string(self, row: int, column: int, text: str, **properties: Any) -> None:
         self.sheet.write_string(row, column, text[:_MOST_CHARACTERS], self.style(**properties))
@@ -237,20 +274,32 @@ class _Writer:
             self.sheet.merge_range(row, 0, row, last, "", self.style(**style))
         self._string(row, 0, text, **style)
         scale = properties.get("font_size", _FONT_POINTS) / _FONT_POINTS
-        n_lines = math.ceil(1.1 * scale * len(text) / room)
+        n_lines = math.ceil(scale * len(text) / room)
         self.sheet.set_row(row, _LINE_POINTS * scale * n_lines)
 
     def _table(self, place: _Placed) -> int:
         table = place.table
         self._string(place.head - 1, 0, table.caption, bold=True)
-        head = {"bold": True, "text_wrap": True, "bottom": 1, "bg_color": "#e8edf2"}
-        for column, is_number in enumerate(numeric_columns(table)):
-            side = {"valign": "bottom", "align": "right" if is_number else "left"}
+        head = {
+            "bold": True,
+            "text_wrap": True,
+            "bottom": 1,
+            "bg_color": "#e8edf2",
+            "valign": "bottom",
+        }
+        sides = [
+            _side(column, is_number) for column, is_number in enumerate(numeric_columns(table))
+        ]
+        for column, side in enumerate(sides):
             self._string(place.head, column, table.headings[column], **head, **side)
+        self._height(place.head, enumerate(table.headings))
         for row, cells in enumerate(table.all_rows, start=place.first):
+            height = self._height(row, ((i, x.shown) for i, x in enumerate(cells) if x.is_text))
             for column, cell in enumerate(cells):
-                style = self.style(**_properties(cell, is_total=row > place.last))
-                self._cell(place, row, column, cell, style)
+                style = _properties(cell, is_total=row > place.last) | sides[column] | height
+                if cell.is_text and self._n_lines(column, cell.shown) > 1:
+                    style["text_wrap"] = True
+                self._cell(place, row, column, cell, self.style(**style))
         row_after = place.first + len(table.all_rows)
         if table.note:
             self._prose(row_after, table.note, italic=True)
@@ -298,7 +347,7 @@ def _cached(cell: Cell) -> str | float:
 
 
 def _properties(cell: Cell, *, is_total: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"valign": "top"}
+    found: dict[str, Any] = {}
     pattern = KINDS[cell.kind].pattern.format(f".{'0' * cell.digits}" if cell.digits else "")
     if pattern:
         found["num_format"] = pattern
@@ -306,6 +355,18 @@ def _properties(cell: Cell, *, is_total: bool) -> dict[str, Any]:
         found |= {"bold": True, "top": 1}
     if cell.is_input:
         found |= {"bg_color": "#fff8d6", "font_color": "#0000c0", "border": 4}
-    if cell.kind == TEXT and len(cell.shown) > _WIDEST:
-        found["text_wrap"] = True
     return found
+
+
+def _side(column: int, is_number: bool) -> dict[str, Any]:
+    """Where a column is written: numbers on the right, texts on the left with room before them."""
+    if is_number:
+        return {"align": "right"}
+    return {"align": "left", "indent": int(column > 0)}
+
+
+def _n_characters(cell: Cell) -> int:
+    """Characters that a spreadsheet shows of a cell; of money it rounds to dollars at most."""
+    if not cell.is_text and cell.kind.endswith(_MONEY) and cell.value is not None:
+        return len(f"+${cell.value:,.2f}")
+    return math.ceil(_TEXT_WIDTH * len(cell.shown)) if cell.is_text else len(cell.shown)

@@ -14,6 +14,15 @@ from libra_planner.views.report.recommendation import N_FIGURES, named, step_nam
 _DOLLARS = "$"
 
 
+_WAY = (
+    (3, "", ""),
+    (4, COLOURS[2], "#000000"),
+    (5, COLOURS[1], "#000000"),
+    (6, COLOURS[0], "#ffffff"),
+)
+"""Columns of the way that are drawn, their colours, and those of the amounts on them."""
+
+
 def chart_sheet(comparison: Comparison) -> Section:
     """The way from the baseline, prices by group, and price against time."""
     pairs = [_way(comparison), _groups(comparison), _times(comparison)]
@@ -49,8 +58,8 @@ def _way(comparison: Comparison) -> tuple[Table, BookChart] | None:
     title = f"From {named(base)} to {named(one)}"
     headings = ["Step", "Change", "Then", "Below", "Less", "More", "Price"]
     series = tuple(
-        Series(headings[column], "[way/r0]", f"[way/r{column}]", colour)
-        for column, colour in ((3, ""), (4, COLOURS[2]), (5, COLOURS[1]), (6, COLOURS[0]))
+        Series(headings[column], "[way/r0]", f"[way/r{column}]", colour, label_colour)
+        for column, colour, label_colour in _WAY
     )
     chart = BookChart("column", title, "", _DOLLARS, series, has_legend=False)
     return cells.table("way", title, headings, rows), chart
@@ -90,5 +99,5 @@ def _times(comparison: Comparison) -> tuple[Table, BookChart] | None:
         for i, letter in enumerate(comparison.letters)
     )
     title = f"Price against step time {model}"
-    chart = BookChart("scatter", title, _DOLLARS, "ms", series)
+    chart = BookChart("scatter", title, _DOLLARS, "ms", series, has_legend=False)
     return cells.table("points", title, ["Design", "Price", "Step time, ms"], rows), chart

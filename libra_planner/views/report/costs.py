@@ -41,22 +41,16 @@ def cost_table(one: Candidate) -> Table:
     columns: dict[str, Callable[[CostLine], Value]] = {
         "What": _name,
         "Plan's cost": lambda x: usd(x.plan_usd),
-        "of that": lambda x: _of_plan(x, one),
+        "What it counts": lambda x: _of_plan(x, one),
+        "What the bill counts": lambda x: _of_bill(x, one),
         "Bill": lambda x: usd(x.bill_usd, lines_sum(one, x.holds)),
-        "of this": lambda x: _of_bill(x, one),
-        "Difference": lambda x: delta_usd(x.difference_usd, "ROUND([c3]-[c1],2)"),
+        "Difference": lambda x: delta_usd(x.difference_usd, "ROUND([c4]-[c1],2)"),
     }
     lines = cost_lines(one)
     plan_usd = _plan_usd(lines)
     moved = delta_usd(one.bill.total_usd - plan_usd, "SUM([r5])")
-    total = [
-        "Total",
-        usd(plan_usd, "SUM([r1])"),
-        "",
-        usd(one.bill.total_usd, "SUM([r3])"),
-        "",
-        moved,
-    ]
+    sums = usd(plan_usd, "SUM([r1])"), usd(one.bill.total_usd, "SUM([r4])")
+    total: list[Value] = ["Total", sums[0], "", "", sums[1], moved]
     caption = f"Design {one.letter}: the cost that optimize prints, beside the bill"
     note = (
         "The plan's cost is what the optimizer weighs time against: linear in bandwidth (C7), plus "
