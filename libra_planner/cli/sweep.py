@@ -136,6 +136,10 @@ def show(options: argparse.Namespace) -> None:
         print_json({"rows": rows} | counts, default=str)
     elif not (options.plot or options.html):
         _print_answer(results, options)
+    if results.work_axes and options.sql is None and not options.csv:
+        axes = ", ".join(map(visible, results.work_axes))
+        said = f"The work of a step depends on {axes}: compare times only where it is the same"
+        print(said, file=sys.stderr)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)

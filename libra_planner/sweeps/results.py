@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import glob
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +215,19 @@ class Results:
     def axes(self) -> list[str]:
         """Axes, those that change slowest first."""
         return [name for name, *_ in self.manifest["spec"]["axes"]]
+
+    @cached_property
+    def work_axes(self) -> list[str]:
+        """Axes that change what is trained: times of different work do not compare."""
+        spec = self.manifest["spec"]
+        found = set()
+        for key, _, axis in spec["slots"]:
+            if key and key[0] in _WORK:
+                text = "" if axis else str(reduce(getitem, key, spec["base"]))
+                inner = " ".join(re.findall(r"\{[^}]*\}", text))
+                found |= {axis} if axis else set(re.findall(r"[\w.]+", inner))
+        n_values = {name: len(values) for name, values, *_ in spec["axes"]}
+        return [name for name in self.axes if name in found and n_values[name] > 1]
 
     @cached_property
     def columns(self) -> list[str]:
@@ -457,6 +472,8 @@ def _error_text(error: Exception) -> str:
     return f"got {' '.join(str(error).split())}"
 
 
+_WORK = ("workload", "group", "sequence_tokens")
+"""Keys of a plan that say what is trained."""
 _OPTIMAL = "status = 'optimal'"
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""

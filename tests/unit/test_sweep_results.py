@@ -557,7 +557,7 @@ def test_a_page_of_very_many_designs_has_the_frontier(directory: Path) -> None:
     assert len(results.designs(36).rows) == 36
 
 
-def test_models_have_frontiers_of_their_own(tmp_path: Path) -> None:
+def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
     """A step of another model is other work: no model beats another one."""
     base = {
         "workload": "{model}",
@@ -577,6 +577,15 @@ def test_models_have_frontiers_of_their_own(tmp_path: Path) -> None:
         assert len(front) > 1
     text = lp.sweep_results(tmp_path / "run").to_html(tmp_path / "p.html").read_text()
     assert "The best per dollar of each model." in text
+    grouped = ["--group-by", "budget", "--html", tmp_path / "p.html"]
+    outcome = run("sweep", "show", tmp_path / "run", *grouped)
+    assert outcome.err == (
+        "The work of a step depends on model: compare times only where it is the same\n"
+    )
+    assert "No row is called best: the work of a step depends on model." in (
+        tmp_path / "p.html"
+    ).read_text(encoding="utf-8")
+    assert Page(tmp_path / "p.html").data["front"] == []
 
 
 def test_no_label_covers_another_one() -> None:

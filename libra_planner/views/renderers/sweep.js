@@ -189,6 +189,7 @@ function choices(id, names, none) {
   $(id).value = state[id];
   $(id).addEventListener("change", event => { state[id] = Number(event.target.value); draw(); });
 }
+if (state.x < 0 || state.y < 0) [state.x, state.y] = [1, 0].map(j => parallel.filter(k => !columns[k].text).at(j) ?? parallel[0] ?? -1);
 const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis || !columns[k].text);
 choices("x", figures); choices("y", figures); choices("colour", all.filter(k => columns[k].axis || !columns[k].text && k), true);
 choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);

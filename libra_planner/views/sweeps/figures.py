@@ -293,8 +293,8 @@ def free_places(
 
     Examples
     --------
-    >>> list(free_places([(10, 10), (12, 10)], ["a", "b"], (0, 0, 50, 50)))
-    [(0, (-2.3, 6)), (1, (-2.3, -15.5))]
+    >>> list(free_places([(20, 20), (24, 20)], ["a", "b"], (0, 0, 50, 50)))
+    [(0, (-2.3, 6)), (1, (6, 3))]
     """
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in spots]
     for i, ((x, y), name) in enumerate(zip(spots, names, strict=True)):

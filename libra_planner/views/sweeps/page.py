@@ -77,7 +77,8 @@ def _report(results: Results, points: Points) -> Report:
     else:
         lead, cards = _best(points, fronts[0]) if fronts else ((), ())
     notes = tuple(_notes(results, points))
-    best = Section("decision", "What is best", "", notes, lead=lead, cards=cards)
+    title = "What is best" if lead else "About the rows"
+    best = Section("decision", title, "", notes, lead=lead, cards=cards)
     return Report(f"Sweep {name}", words, (best,))
 
 
@@ -177,7 +178,12 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
         yield f"Without an optimum, in the table only: {', '.join(bad)}."
-    yield "Times are of the model, which has an error: small differences decide nothing."
+    if points.is_mixed:
+        axes = ", ".join(map(visible, results.work_axes))
+        yield f"No row is called best: the work of a step depends on {axes}."
+    if not points.time:
+        return
+    yield "A model computes the times. It has an error: small differences decide nothing."
     command = (
         f"libra-planner sweep design {visible(str(results.directory.path))} ROW -o design.yaml"
     )
@@ -277,7 +283,7 @@ def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str
     for one in columns:
         name = one["name"]
         values = [row.get(name) for row in points.rows]
-        is_figure = not one["text"] and name != ROW
+        is_figure = not one["text"] and name not in (ROW, f"best_{ROW}")
         if len(set(values)) < 2 or not (one["axis"] or is_figure):
             continue
         if not one["axis"]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import getitem
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,6 @@ MOST_LABELS = 24
 """Labels of a picture; of a longer frontier evenly spaced designs have them."""
 MOST_RIMS = 150
 """Designs of a frontier up to which each has a rim: rims of more would hide the colours."""
-_WORK = ("workload", "group", "sequence_tokens")
-"""Keys of a plan that say what is trained: times of different work do not compare."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +37,7 @@ class Points:
     apart : those of them that change what is trained.
     time, cost : columns of the figures that designs are compared by; empty without one.
     is_sample : whether there are designs that stand in no row.
+    is_mixed : whether rows do not tell what is trained: no best one, then.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -49,11 +46,12 @@ class Points:
     time: str
     cost: str
     is_sample: bool = False
+    is_mixed: bool = False
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
         """The rows of an answer of a sweep, or all its designs; of very many evenly spread ones."""
-        apart = _apart(results)
+        apart = results.work_axes
         shown = results.designs(MOST_POINTS, apart) if answer is None else answer
         names = shown.columns
         rows = tuple(dict(zip(names, map(_plain, row), strict=True)) for row in shown.rows)
@@ -61,9 +59,10 @@ class Points:
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
         figures = (_familiar(results.time_column, rows), "cost_usd")
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
+        is_mixed = any(name not in names for name in apart)
         is_sample = answer is None and len(rows) < results.manifest["n_designs"]
         work = tuple(name for name in apart if name in varied)
-        return cls(rows, varied, work, time, cost, is_sample)
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -118,7 +117,7 @@ class Points:
     @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
         """The designs that no other one beats in time and cost, fastest first, of each work."""
-        if not self.time:
+        if not self.time or self.is_mixed:
             return {}
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(self.rows):
@@ -196,18 +195,6 @@ def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _apart(results: Results) -> list[str]:
-    """Axes of a sweep that change what is trained."""
-    spec = results.manifest["spec"]
-    found = set()
-    for key, _, axis in spec["slots"]:
-        if key and key[0] in _WORK:
-            text = "" if axis else str(reduce(getitem, key, spec["base"]))
-            inner = " ".join(re.findall(r"\{[^}]*\}", text))
-            found |= {axis} if axis else set(re.findall(r"[\w.]+", inner))
-    return [name for name in results.axes if name in found]
 
 
 def swept_words(results: Results) -> tuple[str, str]:
