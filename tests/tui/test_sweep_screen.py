@@ -12,8 +12,10 @@ import pytest
 from textual.widgets import DataTable, Input, TextArea
 
 from libra_planner.tui.dialogs import Panel, Question
+from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens import sweep
 from libra_planner.tui.screens import sweeps as sweeping
+from libra_planner.tui.tables import RowTable
 from tests.tui.conftest import PLAN, Driver, command, drive
 
 # Opening and saving
@@ -150,6 +152,47 @@ def test_the_sweep_of_a_plan_is_there_again(plan_file: Path, swept: Path) -> Non
     other = plan_file.with_name("other.yaml")
     other.write_text(PLAN)
     drive(plan_file, walk)
+
+
+@pytest.mark.parametrize("size", [(200, 60), (80, 24)], ids=str)
+def test_the_rows_are_a_scatter_whose_points_select_them(
+    plan_file: Path, swept: Path, size: tuple[int, int]
+) -> None:
+    """Of the figures that ``sweep show`` prints; beside the table, or where the text was."""
+    flags = ("--sql", "SELECT row, cost_usd, seconds_per_sequence, budget FROM designs", "--json")
+    shown = command("sweep", "show", swept.with_suffix(""), *flags).payload
+    rows = {row["row"]: row for row in shown.get("rows", shown)}
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("5")
+        await driver.idle()
+        plot, table = driver.app.screen.query_one(PointPlot), driver.app.screen.query_one(RowTable)
+        if size[0] < 150:
+            assert not plot.size
+            await driver.press("m")
+        await driver.pilot.pause(0.4)
+        assert "time/seq. over cost" in driver.text("#sweep-title")
+        page = driver.app.pane._page
+        for i, row in enumerate(page.answer.dicts()):
+            wanted = rows[row["row"]]
+            assert plot._xy[i].tolist() == [wanted["cost_usd"], wanted["seconds_per_sequence"]]
+        last = len(plot._xy) - 1
+        assert table.chosen == 0
+        plot.post_message(PointPlot.Chosen(last))
+        await driver.pilot.pause(0.4)
+        assert table.chosen == last
+        if size[0] >= 150:
+            assert f"row        {page.answer.dicts()[last]['row']} " in driver.text("#sweep-row")
+        for _ in range(9):
+            if "over budget" in driver.text("#sweep-title"):
+                break
+            await driver.press("X")
+        assert plot._xy[last][0] == rows[page.answer.dicts()[last]["row"]]["budget"]
+        if size[0] < 150:
+            await driver.press("i")
+            assert driver.app.screen.query_one(TextArea).has_focus
+
+    drive(plan_file, walk, size)
 
 
 def test_what_is_refused_changes_no_file(plan_file: Path, swept: Path) -> None:

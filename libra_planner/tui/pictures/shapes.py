@@ -40,6 +40,25 @@ def curve(values: Sequence[float]) -> str:
     return "".join(_RAMP[round((value - low) / span * (len(_RAMP) - 1))] for value in values)
 
 
+def pairs_text(pairs: Sequence[tuple[str, str]], n_cells: int) -> Text:
+    """Names and values in as many columns as there is room for.
+
+    >>> print(pairs_text([("a", "1"), ("bb", "22"), ("c", "3")], 16))
+    a   1   c   3
+    bb  22
+    """
+    names, values = (max((len(pair[i]) for pair in pairs), default=0) for i in (0, 1))
+    each = names + values + 4
+    n_rows = -(-len(pairs) // max((n_cells + 2) // each, 1))
+    text = Text(no_wrap=True, overflow="crop")
+    for i in range(n_rows):
+        for name, value in pairs[i::n_rows]:
+            text.append(f"{name:<{names}}  ", "dim").append(f"{value:<{values}}  ")
+        text.rstrip()
+        text.append("\n" if i + 1 < n_rows else "")
+    return text
+
+
 @dataclass(frozen=True)
 class Axis:
     """Where values stand on cells in a row; logarithmic where all are above 0.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,19 +10,24 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Horizontal, Vertical
+from textual.timer import Timer
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
 from libra_planner.files import read_text, write_files
-from libra_planner.sweeps.columns import on_screen
 from libra_planner.tui.files import real_path
+from libra_planner.tui.pictures.plot import PointPlot
+from libra_planner.tui.pictures.shapes import pairs_text
 from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.tables import RowTable
+from libra_planner.tui.widgets import Card
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
+_CALM_S = 0.1
+"""Pause between two rows in which the scatter is drawn."""
 _FLICKER_S = 0.1
 """Time that a page may take before it is said that it is being read."""
 
@@ -37,6 +42,9 @@ class SweepPane(Pane):
         Binding("c", "count", "Count", show=True),
         Binding("v", "view", "View", show=True),
         Binding("i", "text", "Edit", show=True),
+        Binding("m", "scatter", "Scatter", show=True),
+        Binding("X", "axis(0)", "Across", show=False),
+        Binding("Y", "axis(1)", "Up", show=False),
         Binding("left_square_bracket", "turn(-1)", "Page before", key_display="[", show=False),
         Binding("right_square_bracket", "turn(1)", "Next page", key_display="]", show=False),
     ]
@@ -49,21 +57,28 @@ class SweepPane(Pane):
     _own: str | None = None  # What the editor was given; another text is a person's.
     _known: str | None = None  # What the sweep's file was when it was read or written.
     _event: Mapping[str, Any] | None = None
+    _drawing: Timer | None = None
+    _plane = ("cost_usd", "")  # Columns across and up; those that a run has not are replaced.
     _folder = Path("sweep")
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="sweep-left"):
-            area = TextArea("", language=None, id="sweep-text", tab_behavior="focus")
-            area.border_title = "Sweep (i edits, Escape leaves)"
-            yield area
-            with Horizontal(id="sweep-bar"):
-                yield Label("results in")
-                yield Input("", compact=True, id="sweep-folder")
-        with Vertical(id="sweep-right"):
-            yield Static(_HINT, id="sweep-state")
-            yield Static(id="sweep-best")
-            yield RowTable()
-            yield Static(id="sweep-page")
+        with Container(id="sweep-split"):
+            with Vertical(id="sweep-left"):
+                area = TextArea("", language=None, id="sweep-text", tab_behavior="focus")
+                area.border_title = "Sweep (i edits, Escape leaves)"
+                yield area
+                with Horizontal(id="sweep-bar"):
+                    yield Label("results in")
+                    yield Input("", compact=True, id="sweep-folder")
+            with Vertical(id="sweep-picture"):
+                yield Static(id="sweep-title")
+                yield PointPlot("sweep-plot")
+                yield Card(id="sweep-row")
+            with Vertical(id="sweep-right"):
+                yield Static(_HINT, id="sweep-state")
+                yield Static(id="sweep-best")
+                yield RowTable()
+                yield Static(id="sweep-page")
 
     def say(self, text: str) -> None:
         self.query_one("#sweep-state", Static).update(Text(text))
@@ -145,6 +160,7 @@ class SweepPane(Pane):
 
     def action_text(self) -> None:
         """Edit the axes."""
+        self.remove_class("-scatter")
         self.query_one(TextArea).focus()
 
     def action_count(self) -> None:
@@ -258,11 +274,11 @@ class SweepPane(Pane):
         self._page, self._shown, self._number, self._page_text = None, None, 0, text
         self.query_one(RowTable).show((), ())
         self._page_line(text)
+        self._draw()
 
     def _show_page(self, folder: Path, page: sweeps.Page) -> None:
         self._page, self._number, self._shown = page, page.number, folder
-        rows, table = page.answer.dicts(), self.query_one(RowTable)
-        columns = on_screen(page.answer.columns, page.axes)
+        rows, table, columns = page.answer.dicts(), self.query_one(RowTable), page.columns
         headings = [one.padded(one.label) for one in columns]
         cells = [[one.padded(one.cell(row[one.name])) for one in columns] for row in rows]
         table.show(headings, cells, [[row[one.name] for one in columns] for row in rows])
@@ -270,6 +286,68 @@ class SweepPane(Pane):
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
         self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"
         self._page_line(self._page_text)
+        self._draw_soon()
+
+    def action_scatter(self) -> None:
+        """The rows as points, in the place of the sweep's text where both have no room."""
+        self.toggle_class("-scatter")
+        self.query_one(RowTable).focus()
+        self._draw_soon()
+
+    def action_axis(self, which: int) -> None:
+        """Another column on an axis of the scatter."""
+        names = [one.name for one in self._page.planes] if self._page else []
+        if names:
+            plane = list(self._known_plane(names))
+            plane[which] = names[(names.index(plane[which]) + 1) % len(names)]
+            self._plane = (plane[0], plane[1])
+            self._draw()
+
+    def _known_plane(self, names: Sequence[str]) -> tuple[str, str]:
+        """The columns of the axes, or what stands for those that a run has not."""
+        x, y = self._plane
+        usual = self._page.time if self._page else ""
+        up = next(name for name in (y, usual, *names) if name in names)
+        return (x if x in names else names[0], up)
+
+    def on_resize(self) -> None:
+        self._draw_soon()
+
+    def on_data_table_row_highlighted(self, _event: DataTable.RowHighlighted) -> None:
+        self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        """Once keys have paused: a plot takes longer than a key may."""
+        if self._drawing is not None:
+            self._drawing.stop()
+        self._drawing = self.set_timer(_CALM_S, self._draw)
+
+    def _draw(self) -> None:
+        """The page's rows as points over two of their columns, and all of the chosen row."""
+        page, plot, title = self._page, self.query_one(PointPlot), Text("no rows", "italic")
+        columns = {one.name: one for one in page.planes} if page is not None else {}
+        chosen = self.query_one(RowTable).chosen
+        details = Text("")
+        if page is not None and 0 <= chosen < len(page.answer.rows):
+            row = page.answer.dicts()[chosen]
+            said = [(one.label, one.cell(row[one.name])) for one in page.columns]
+            details = pairs_text(said, self.query_one("#sweep-row").size.width)
+        if page is None or not columns or not plot.size:
+            plot.clear()
+        else:
+            plane = self._known_plane(list(columns))
+            across, up = (columns[name] for name in plane)
+            title = Text.assemble(f"{up.label} over {across.label}: ", ("o", "cyan"), " rows  ")
+            title.append("#", "bold").append(" chosen  ").append("·", "dim").append(" other rows")
+            points, others = page.places(plane)
+            ticks = (across.cell, up.cell)
+            plot.show(points, chosen, None, is_log=False, ticks=ticks, others=others)  # type: ignore[arg-type]
+        self.query_one("#sweep-title", Static).update(title.append("  (X and Y change the axes)"))
+        self.query_one("#sweep-row", Card).show(details)
+
+    def on_point_plot_chosen(self, event: PointPlot.Chosen) -> None:
+        """The row of a point that was clicked."""
+        self.query_one(RowTable).choose(event.index)
 
     def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
         folder = self._shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.files import read_text, write_files
-from libra_planner.sweeps.columns import OBJECTIVE, on_screen
+from libra_planner.sweeps.columns import OBJECTIVE, ROW, Column, on_screen
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.sweeps.store import MANIFEST, Layout, RunDirectory, faults_of_writing, index_of
 from libra_planner.sweeps.template import design_plan
@@ -45,6 +46,7 @@ VIEWS = ("best", "frontier", "all")
 """What can be browsed: the best designs, those on the frontier, every row."""
 
 _N_BEST = 20
+_N_CLOUD = 500
 _LOOK_S = 1.0
 """Pause between two looks at the best design so far."""
 
@@ -58,6 +60,8 @@ class Page:
     view, number, n_pages : which of :data:`VIEWS`, the page from 0 and how many there are.
     answer : the rows.
     axes : of the sweep.
+    cloud : rows of the whole run, evenly spread, to be drawn behind those of the page.
+    time : the column that designs are ranked by; nothing where the run has none.
     """
 
     view: str
@@ -65,6 +69,35 @@ class Page:
     n_pages: int
     answer: Answer
     axes: tuple[str, ...]
+    cloud: Answer
+    time: str
+
+    @property
+    def columns(self) -> list[Column]:
+        """Columns of the rows in the order of the screen."""
+        return on_screen(self.answer.columns, self.axes)
+
+    @property
+    def planes(self) -> list[Column]:
+        """Those that are numbers: axes of a scatter."""
+        rows = self.answer.dicts()
+        return [one for one in self.columns if one.name != ROW and _is_number(one.name, rows)]
+
+    def places(self, names: Sequence[str]) -> list[list[tuple[float, ...]]]:
+        """Values of columns, of the rows and of the cloud; what is not known is not a number."""
+        return [
+            [tuple(_number(row[name]) for name in names) for row in rows]
+            for rows in (self.answer.dicts(), self.cloud.dicts())
+        ]
+
+
+def _is_number(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    values = [row[name] for row in rows if row[name] is not None]
+    return bool(values) and all(type(value) in (int, float) for value in values)
+
+
+def _number(value: Any) -> float:
+    return float(value) if type(value) in (int, float) else math.nan
 
 
 def template(plan: Path, total_bytes_per_s: float | None) -> str:
@@ -182,7 +215,14 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     else:
         query = f"SELECT * FROM designs ORDER BY row LIMIT {N_PER_PAGE} OFFSET {first}"
         answer = results.sql(query)
-    return Page(view, number, n_pages, answer, tuple(results.axes))
+    n_rows = int(results.sql("SELECT count(*) FROM designs").rows[0][0])
+    every = max(-(-n_rows // _N_CLOUD), 1)
+    cloud = results.sql(f"SELECT * FROM designs WHERE row % {every} = 0 ORDER BY row")
+    try:
+        time_column = results.time_column
+    except SpecError:
+        time_column = ""
+    return Page(view, number, n_pages, answer, tuple(results.axes), cloud, time_column)
 
 
 def plan_of_row(
