@@ -283,7 +283,7 @@ def test_pins_are_named_by_how_they_came_to_be(plan_file: Path) -> None:
         await driver.press("p", "plus", "p", "u", "p", "3")
         await driver.idle()
         await driver.press("up", "up", "enter", "p")
-        point = driver.app.screen.query_one(DataTable).cursor_row + 1
+        point = driver.app.pane.query_one(DataTable).cursor_row + 1
         assert [pin.name for pin in session.pins] == [
             "1 equal bandwidth",
             "2 optimum of performance",
@@ -298,7 +298,7 @@ def test_pins_are_named_by_how_they_came_to_be(plan_file: Path) -> None:
         await driver.type("for the board ")
         await driver.press("enter")
         assert session.pins[1].name == "2 for the board"
-        table = driver.app.screen.query_one(DataTable)
+        table = driver.app.pane.query_one(DataTable)
         assert "2 for the board" in [str(column.label) for column in table.ordered_columns]
 
     drive(plan_file, walk)
@@ -417,6 +417,56 @@ def test_no_time_per_sequence_of_parts_beside_whole_steps(plan_file: Path) -> No
     assert "time / sequence" not in {row.name for row in compared_rows([part, whole], 0)}
     assert not any("sequence" in group.title for group in bar_groups([part, whole]))
     assert "time / sequence" in {row.name for row in compared_rows([part, part], 0)}
+
+
+def test_compared_figures_are_filtered_and_order_the_designs(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        table = driver.app.pane.query_one(DataTable)
+
+        def columns() -> list[str]:
+            return [str(one.label) for one in table.ordered_columns]
+
+        def names() -> list[str]:
+            return [str(table.get_row_at(i)[0]) for i in range(table.row_count)]
+
+        n_rows = table.row_count
+        await driver.press("slash")
+        await driver.type("dim TAPER")
+        await driver.press("enter")
+        assert names() == []
+        await driver.press("slash")
+        await driver.type("cost")
+        await driver.press("enter")
+        assert names() == ["network cost", "time x cost", "perf/cost vs equal"]
+        assert columns()[0] == f"/cost: 3 of {n_rows}"
+        assert [name[0] for name in columns()[1:]] == ["1", "2", "3"]
+        await driver.press("greater_than_sign")
+        costs = [pin.evaluation.network_cost_usd for pin in driver.app.session.pins]
+        ranked = [str(i + 1) for i in sorted(range(3), key=costs.__getitem__)]
+        assert [name[0] for name in columns()[1:]] == ranked != ["1", "2", "3"]
+        assert names()[0] == "network cost▲"
+        await driver.press("exclamation_mark", "home", "d")  # The dearest, at the left.
+        dearest = costs.index(max(costs)) + 1
+        assert str(dearest) not in [pin.name[0] for pin in driver.app.session.pins]
+        await driver.press("slash")
+        await driver.type("")
+        await driver.press("enter")
+        assert table.row_count == n_rows
+
+    async def pinned_three(driver: Driver) -> None:
+        await driver.press("p", "o")
+        await driver.idle()
+        await driver.press("p", "plus", "plus", "p", "2")
+        await walk(driver)
+        await driver.pilot.pause(0.4)
+        chosen = driver.app.session.pins[driver.app.pane._chosen]
+        side = driver.app.pane.query_one("#compare-fabric")
+        assert str(side.border_title).startswith(f"{chosen.name}. Fabric")
+        assert f"compute {chosen.evaluation.compute_s / chosen.evaluation.step_time_s:.1%}" in (
+            driver.text("#compare-fabric")
+        )
+
+    drive(plan_file, pinned_three, (200, 60))
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,13 @@ def step_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text
     return shapes.lanes_picture(lanes, evaluation.step_time_s, n_cells)
 
 
+PICTURES = {
+    "fabric": ("Fabric: how busy in a step", fabric_picture),
+    "step": ("Step", step_picture),
+}
+"""Of a design: titles, and what draws them for a number of cells."""
+
+
 def _phases(training: Training, evaluation: Evaluation) -> dict[str, float]:
     """Compute of each phase, where it adds up to that of the step; else nothing."""
     found: dict[str, float] = defaultdict(float)

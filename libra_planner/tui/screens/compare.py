@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, zip_longest
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Resize
+from textual.timer import Timer
 from textual.widgets import DataTable, Static
 
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import MOST_LETTERS, Pin
+from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 
 if TYPE_CHECKING:
@@ -28,11 +32,26 @@ OTHER_WORK = "other work"
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One figure of every pinned design, and its delta to the baseline's (empty for that one)."""
+    """One figure of every pinned design, and its delta to the baseline's (empty for that one).
+
+    ``values`` order the designs; there are none where figures of other work stand beside them.
+    """
 
     name: str
     texts: Sequence[str]
     deltas: Sequence[str]
+    values: Sequence[float | None] = ()
+
+    def has(self, words: str) -> bool:
+        """Whether all words stand in it."""
+        text = " ".join((self.name, *self.texts, *self.deltas)).casefold()
+        return all(word in text for word in words.casefold().split())
+
+    def order(self, *, falls: bool) -> list[int]:
+        """Designs by their values; those that have none come last."""
+        known = [i for i, value in enumerate(self.values) if value is not None]
+        known.sort(key=lambda i: self.values[i] or 0.0, reverse=falls)
+        return [*known, *(i for i in range(len(self.texts)) if i not in known)]
 
 
 @dataclass(frozen=True)
@@ -185,7 +204,8 @@ def _figure_rows(
         ]
         if any(value is not None for value in values):
             texts = ["-" if value is None else shown(value) for value in values]
-            yield ComparedRow(name, texts, deltas)
+            ranked = () if name in _OF_A_STEP and any(other) else values
+            yield ComparedRow(name, texts, deltas, ranked)
 
 
 _Number: TypeAlias = "Callable[[Problem, Evaluation], float | None]"
@@ -266,6 +286,9 @@ p pins the design on screen, with the plan as it stands.
 Change the plan or the bandwidths, pin again, and compare here."""
 
 
+_LEAST_SIDE, _MOST_SIDE = 44, 90
+"""Cells of the pictures beside the table: fewer say too little, more add nothing."""
+_CALM_S = 0.1
 _HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
 
 
@@ -276,57 +299,149 @@ class ComparePane(Pane):
         Binding("B", "baseline", "Baseline", show=True),
         Binding("n", "rename", "Name", show=True),
         Binding("d,delete", "unpin", "Unpin", key_display="d", show=True),
+        Binding("slash", "filter", "Filter", key_display="/", show=True),
+        Binding("greater_than_sign", "sort(1)", "Sort", key_display=">", show=True),
+        Binding("less_than_sign", "sort(-1)", "Row before", key_display="<", show=False),
+        Binding("exclamation_mark", "turn", "Turn round", key_display="!", show=False),
     ]
 
-    _of: tuple[tuple[str, ...], int] | None = None
+    _of: tuple[Any, ...] = ()
+    _rows: Sequence[ComparedRow] = ()
+    _order: Sequence[int] = ()
+    _words, _sorted, _falls = "", "", False
+    _drawing: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(_EMPTY, id="compare-empty")
-        table: DataTable[Text] = DataTable(cursor_type="column", zebra_stripes=True)
-        table.fixed_columns = 1
-        yield table
-        yield Static(id="compare-chart")
-        yield Static(_HINT, id="compare-hint")
+        with Horizontal(id="compare-split"):
+            with Vertical(id="compare-left"):
+                table: DataTable[Text] = DataTable(cursor_type="column", zebra_stripes=True)
+                table.fixed_columns = 1
+                yield table
+                yield Static(id="compare-chart")
+                yield Static(_HINT, id="compare-hint")
+            with VerticalScroll(id="compare-side", can_focus=False):
+                yield Card(id="compare-fabric", classes="picture")
+                yield Card(id="compare-step", classes="picture")
+                yield Card(id="compare-notes")
 
     def show_session(self) -> None:
         pins, baseline = self.session.pins, self.session.baseline
-        shown = (tuple(pin.name for pin in pins), baseline)
+        names = tuple(pin.name for pin in pins)
+        shown = (names, baseline, self._words, self._sorted, self._falls)
         if shown == self._of:
             return
-        table, hint = self.query_one(DataTable), self.query_one("#compare-hint", Static)
-        self._of, chosen = shown, self._chosen
+        chosen = self._chosen
+        self._of, self._rows = shown, compared_rows(pins, baseline) if pins else ()
         self.query_one("#compare-empty").display = not pins
-        table.display = hint.display = bool(pins)
+        self.query_one("#compare-split").display = bool(pins)
         note = disagreement(pins)
-        hint.update(Text(f"{note}\n{_HINT}" if note else _HINT))
-        table.clear(columns=True)
-        if pins:
-            table.add_column("")
-            for i, pin in enumerate(pins):
-                table.add_column(Text(f"{pin.name}{' (baseline)' * (i == baseline)}", "bold"))
-            for row in compared_rows(pins, baseline):
-                cells = [_cell(*both) for both in zip(row.texts, row.deltas, strict=True)]
-                table.add_row(Text(row.name, "bold"), *cells)
-            table.move_cursor(column=min(chosen, len(pins) - 1) + 1)
+        self.query_one("#compare-hint", Static).update(Text(f"{note}\n{_HINT}" if note else _HINT))
+        by = [row for row in self._rows if row.name == self._sorted and row.values]
+        self._order = by[0].order(falls=self._falls) if by else range(len(pins))
+        self._fill(min(chosen, len(pins) - 1))
         self._draw()
+
+    def _fill(self, chosen: int) -> None:
+        """The rows that have the words, the designs in their order."""
+        table, pins = self.query_one(DataTable), self.session.pins
+        table.clear(columns=True)
+        if not pins:
+            return
+        rows = [row for row in self._rows if row.has(self._words)]
+        found = f"/{self._words}: {len(rows)} of {len(self._rows)}" if self._words else ""
+        table.add_column(Text(found, "italic"))
+        for i in self._order:
+            is_baseline = " (baseline)" * (i == self.session.baseline)
+            table.add_column(Text(f"{pins[i].name}{is_baseline}", "bold"))
+        for row in rows:
+            is_sorted = bool(row.values) and row.name == self._sorted
+            mark = ("▼" if self._falls else "▲") * is_sorted
+            cells = [_cell(row.texts[i], row.deltas[i]) for i in self._order]
+            table.add_row(Text(f"{row.name}{mark}", "bold"), *cells)
+        table.move_cursor(column=list(self._order).index(chosen) + 1)
 
     def on_resize(self, _event: Resize) -> None:
-        self._draw()
+        self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
-        """Bars under the table, where all of both can be seen."""
+        """Pictures of the chosen design beside the table, and bars under it, where all is seen."""
         pins, chart = self.session.pins, self.query_one("#compare-chart", Static)
-        lines = bar_lines(pins, self.size.width - 2) if pins else []
+        free = self.size.width - self._n_cells
+        self.set_class(bool(pins) and free >= _LEAST_SIDE, "-side")
+        width = self.size.width - (min(free, _MOST_SIDE) if self.has_class("-side") else 0)
+        self.query_one("#compare-side").styles.width = min(max(free, 1), _MOST_SIDE)
+        lines = bar_lines(pins, width - 2) if pins else []
         # Beside rows and bars: the heading, a scrollbar, the hint and a gap before and after.
         said = bool(disagreement(pins))
         taken = self.query_one(DataTable).row_count + len(lines) + 5 + said
         self.set_class(bool(lines) and taken <= self.size.height, "-charts")
         chart.update(_inked_lines(lines))
+        self._draw_soon()
+
+    @property
+    def _n_cells(self) -> int:
+        """Of the table, as wide as its cells are."""
+        columns = [[row.name for row in self._rows]]
+        for i, pin in enumerate(self.session.pins):
+            cells = (_cell(row.texts[i], row.deltas[i]).plain for row in self._rows)
+            columns.append([*cells, f"{pin.name} (baseline)"])
+        return sum(max(map(len, cells), default=0) + 2 for cells in columns) + 2
+
+    def on_data_table_column_highlighted(self, _event: DataTable.ColumnHighlighted) -> None:
+        self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        """Once keys have paused."""
+        if self._drawing is not None:
+            self._drawing.stop()
+        self._drawing = self.set_timer(_CALM_S, self._draw_side)
+
+    def _draw_side(self) -> None:
+        """Fabric and step of the chosen design, and the notes that the commands print of it."""
+        pins = self.session.pins
+        if not pins or not self.has_class("-side"):
+            return
+        from libra_planner.tui.pictures.designs import PICTURES
+        from libra_planner.views.plan import result_notes
+        from libra_planner.views.renderers.terminal import note_lines
+
+        pin = pins[self._chosen]
+        for name, (title, picture) in PICTURES.items():
+            card = self.query_one(f"#compare-{name}", Card)
+            card.border_title = Text(f"{pin.name}. {title}")
+            card.show(Drawn(partial(picture, pin.problem, pin.evaluation)))
+        notes = note_lines([*result_notes(pin.problem, pin.evaluation)])
+        self.query_one("#compare-notes", Card).show(notes)
 
     @property
     def _chosen(self) -> int:
         """Index of the pinned design under the cursor."""
-        return max(self.query_one(DataTable).cursor_column - 1, 0)
+        column = self.query_one(DataTable).cursor_column - 1
+        return self._order[min(max(column, 0), len(self._order) - 1)] if self._order else 0
+
+    def action_filter(self) -> None:
+        """Show the rows that have some words; none shows all."""
+
+        def done(words: str | None) -> None:
+            if words is not None:
+                self._words = words.strip()
+                self.show_session()
+
+        hint = "words that a row has; nothing shows all rows"
+        self.app.push_screen(Prompt("Filter", self._words, hint=hint), done)
+
+    def action_sort(self, by: int) -> None:
+        """Order the designs by the next row of figures; ! turns the order round."""
+        names = ["", *(row.name for row in self._rows if row.values and row.has(self._words))]
+        at = names.index(self._sorted) if self._sorted in names else 0
+        self._sorted, self._falls = names[(at + by) % len(names)], False
+        self.show_session()
+
+    def action_turn(self) -> None:
+        """Turn the order round."""
+        self._falls = not self._falls
+        self.show_session()
 
     def on_data_table_column_selected(self, _event: DataTable.ColumnSelected) -> None:
         """Go back to a pinned design and its plan."""

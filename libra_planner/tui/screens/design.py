@@ -301,14 +301,10 @@ class DesignPane(Pane):
         if problem is None or evaluation is None:
             return
         self._draw_frontier(evaluation)
-        from libra_planner.tui.pictures.designs import fabric_picture, step_picture
+        from libra_planner.tui.pictures.designs import PICTURES
 
-        pictures = {
-            "fabric-picture": ("Fabric: how busy in a step", fabric_picture),
-            "step-picture": ("Step", step_picture),
-        }
-        for name, (title, picture) in pictures.items():
-            card = self.query_one(f"#{name}", Card)
+        for name, (title, picture) in PICTURES.items():
+            card = self.query_one(f"#{name}-picture", Card)
             card.border_title = title
             card.show(Drawn(partial(picture, problem, evaluation)))
 
