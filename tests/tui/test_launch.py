@@ -331,8 +331,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @contextmanager
-def browser(profile: Path, url: str) -> Iterator[int]:
-    """A headless Chromium on a page; the port of its debugger."""
+def browser(profile: Path) -> Iterator[int]:
+    """A headless Chromium on an empty page; the port of its debugger."""
     command = [
         str(CHROMIUM),
         "--headless",
@@ -343,7 +343,7 @@ def browser(profile: Path, url: str) -> Iterator[int]:
     ]
     command += ["--enable-unsafe-swiftshader", f"--user-data-dir={profile}"]
     command += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-    command += ["--remote-debugging-port=0", "--remote-allow-origins=*", url]
+    command += ["--remote-debugging-port=0", "--remote-allow-origins=*", "about:blank"]
     nowhere = subprocess.DEVNULL
     child = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
     try:
@@ -356,35 +356,82 @@ def browser(profile: Path, url: str) -> Iterator[int]:
         child.wait(10)
 
 
-async def picture(port: int, url: str) -> bytes:
-    """The page, once the cockpit has sent its first bytes and its figures."""
+class Page:
+    """A page as the debugger tells of it: what it asks for, what the cockpit sends to it."""
+
+    def __init__(self, debugger: Any) -> None:
+        self._debugger, self._n = debugger, 0
+        self.asked_for: list[str] = []
+        self.sent = b""
+
+    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """What the debugger answers; what it tells meanwhile is kept."""
+        self._n += 1
+        await self._debugger.send_json({"id": self._n, "method": method, "params": parameters})
+        while True:
+            message: dict[str, Any] = await self._told()
+            if message.get("id") == self._n:
+                return dict(message["result"])
+
+    async def until_sent(self, text: str) -> None:
+        """Wait until the cockpit has sent a text."""
+        while text.encode() not in self.sent:
+            await self._told()
+
+    async def value(self, expression: str) -> Any:
+        """Of an expression in the page."""
+        answer = await self.ask("Runtime.evaluate", expression=expression)
+        return answer["result"].get("value")
+
+    async def _told(self) -> dict[str, Any]:
+        message: dict[str, Any] = await self._debugger.receive_json()
+        method, told = message.get("method"), message.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.asked_for.append(told["request"]["url"])
+        elif method == "Network.webSocketCreated":
+            self.asked_for.append(told["url"])
+        elif method == "Network.webSocketFrameReceived" and told["response"]["opcode"] == 2:
+            self.sent += base64.b64decode(told["response"]["payloadData"])
+        return message
+
+
+async def browsed(port: int, url: str) -> tuple[Page, str, bytes]:
+    """The page, its title and its picture, after a key that nothing was clicked for."""
     import aiohttp
 
-    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_S):
-        pages: list[dict[str, str]] = []
-        while not pages:
-            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                pages = [page for page in await answer.json() if page["url"].startswith(url)]
-        async with session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=0) as debugger:
-            begun = "document.body?.classList.contains('-first-byte')"
-            while not await _asked(debugger, "Runtime.evaluate", expression=begun):
-                await asyncio.sleep(0.2)
-            await asyncio.sleep(3)
-            return base64.b64decode(await _asked(debugger, "Page.captureScreenshot"))
+    async with aiohttp.ClientSession() as session, asyncio.timeout(3 * PATIENCE_S):
+        async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+            [about] = [one for one in await answer.json() if one["type"] == "page"]
+        async with session.ws_connect(about["webSocketDebuggerUrl"], max_msg_size=0) as debugger:
+            page = Page(debugger)
+            await page.ask("Network.enable")
+            await page.ask("Page.navigate", url=url)
+            await page.until_sent("Step time")
+            while not await page.value("document.activeElement.matches('textarea')"):
+                await asyncio.sleep(0.1)
+            for kind in ("keyDown", "keyUp"):
+                await page.ask("Input.dispatchKeyEvent", type=kind, key="?", text="?")
+            await page.until_sent("On this screen")
+            picture = b""
+            while len(picture) < _PAINTED_BYTES:  # What was sent is painted a moment later.
+                answer = await page.ask("Page.captureScreenshot")
+                picture = base64.b64decode(answer["data"])
+            return page, await page.value("document.title"), picture
 
 
-async def _asked(debugger: Any, method: str, **parameters: Any) -> Any:
-    await debugger.send_json({"id": 1, "method": method, "params": parameters})
-    answer = (await debugger.receive_json())["result"]
-    return answer["data"] if "data" in answer else answer["result"].get("value")
+_PAINTED_BYTES = 40_000
+"""The page that waits for the cockpit is a quarter of that."""
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_a_browser_shows_the_cockpit(plan_file: Path, tmp_path: Path) -> None:
+def test_a_browser_shows_the_cockpit_and_keys_work_at_once(plan_file: Path, tmp_path: Path) -> None:
     with (
         served(plan_file, tmp_path / "state") as here,
-        browser(tmp_path / "profile", here.url) as debugger,
+        browser(tmp_path / "profile") as debugger,
     ):
-        data = asyncio.run(picture(debugger, here.url))
-    (tmp_path / "page.png").write_bytes(data)
-    assert len(data) > 40_000  # The page that waits for the cockpit is a quarter of that.
+        page, title, picture = asyncio.run(browsed(debugger, here.url))
+    (tmp_path / "page.png").write_bytes(picture)
+    assert title == "libra-planner"
+    ours = (here.url, here.url.replace("http", "ws", 1), "data:")
+    assert len(page.asked_for) >= 4
+    assert not [one for one in page.asked_for if not one.startswith(ours)]

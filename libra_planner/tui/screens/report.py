@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Input, Label, Select
@@ -23,6 +23,7 @@ from textual.widgets import Input, Label, Select
 from libra_planner.files import read_text, write_files
 from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.files import edited_text, typed_path
+from libra_planner.tui.screens.compare import compared_rows
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Pin, Report
 from libra_planner.tui.widgets import Card, Checklist
@@ -113,6 +114,25 @@ def _card_grid(
     return grid
 
 
+def figures_table(pins: Sequence[Pin], n_cells: int) -> Table:
+    """Designs that can be reported: as many of the figures of Compare as there is room for."""
+    rows = [row for row in compared_rows(pins, 0) if row.name and row.name not in _SAID]
+    table, taken = Table(box=None, padding=(0, 2, 0, 0)), 0
+    columns = []
+    for name, texts in [("design", [pin.name for pin in pins]), *((x.name, x.texts) for x in rows)]:
+        taken += max(map(len, (name.strip(), *texts))) + 2
+        if taken > n_cells:
+            break
+        columns.append(texts)
+        table.add_column(Text(name.strip(), "dim"), no_wrap=True)
+    for cells in zip(*columns, strict=True):
+        table.add_row(*map(Text, cells))
+    return table
+
+
+_SAID = ("plan", "settings")
+"""Rows of Compare that take many cells for what the report says anyway."""
+
 _LEAST_CARD = 36
 """Cells that a card needs beside others."""
 
@@ -162,27 +182,33 @@ class ReportPane(Pane):
     FIRST = "#report-designs"
 
     _written: tuple[list[str], dict[str, Any]] | None = None
+    _said = _HINT
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="report-choices"):
-            usual = (i for i, name in enumerate(FORMATS) if name != "pdf")
-            yield Checklist("Designs", (), id="report-designs")
-            yield Checklist("Formats", FORMATS, usual, id="report-formats")
-        with Horizontal(id="report-bar"):
-            yield Label("folder")
-            yield Input("", compact=True, id="report-folder")
-            yield Label("check links")
-            quick = [x.name for x in POLICIES.values() if x.finds_paths and not x.is_search]
-            names = [_NO_CHECK, *quick]
-            yield Select.from_values(names, allow_blank=False, compact=True, id="report-check")
-        with VerticalScroll():
-            yield Card(_HINT, id="report-result")
+        with Container(id="report-split"):
+            with Vertical(id="report-left"):
+                with Container(id="report-choices"):
+                    usual = (i for i, name in enumerate(FORMATS) if name != "pdf")
+                    yield Checklist("Designs", (), id="report-designs")
+                    yield Checklist("Formats", FORMATS, usual, id="report-formats")
+                with Container(id="report-bar"):
+                    yield Label("folder")
+                    yield Input("", compact=True, id="report-folder")
+                    yield Label("check links")
+                    quick = [x.name for x in POLICIES.values() if x.finds_paths and not x.is_search]
+                    names = [_NO_CHECK, *quick]
+                    yield Select.from_values(
+                        names, allow_blank=False, compact=True, id="report-check"
+                    )
+            with VerticalScroll(id="report-right"):
+                yield Card(_HINT, id="report-result")
 
     def show_session(self) -> None:
         designs = self.query_one("#report-designs", Checklist)
         names = [pin.name for pin in self.session.pins]
         if designs.names != names:
             designs.show(names)
+            self._draw()
         designs.border_subtitle = "" if names else "nothing pinned: the design on screen"
         folder = self.query_one("#report-folder", Input)
         if not folder.value:
@@ -211,8 +237,8 @@ class ReportPane(Pane):
         self.begin("report", "report", call=call, done=done)
 
     def say(self, text: str) -> None:
-        self._written = None
-        self.query_one("#report-result", Card).show(Text(text))
+        self._written, self._said = None, text
+        self._draw()
 
     def _show_written(self, pinned: list[str], payload: dict[str, Any]) -> None:
         self._written = pinned, payload
@@ -222,10 +248,15 @@ class ReportPane(Pane):
             self.query_one(VerticalScroll).focus()
 
     def _draw(self) -> None:
+        card = self.query_one("#report-result", Card)
+        n_cells = card.content_size.width
         if self._written:
-            card = self.query_one("#report-result", Card)
             pinned, payload = self._written
-            card.show(decision(payload, pinned, card.content_size.width))
+            card.show(decision(payload, pinned, n_cells))
+        elif self.session.pins:
+            card.show(Group(Text(f"{self._said}\n"), figures_table(self.session.pins, n_cells)))
+        else:
+            card.show(Text(self._said))
 
     def on_resize(self, _event: Resize) -> None:
         self.call_after_refresh(self._draw)
