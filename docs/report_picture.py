@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import shutil
@@ -23,11 +24,11 @@ def main() -> None:
     text = (HERE / "procurement.md").read_text(encoding="utf-8")
     command = re.findall(r"^libra-planner (report .*) -o ", text, re.MULTILINE)[0]
     words = [word.replace("examples/", f"{HERE.parent}/examples/") for word in shlex.split(command)]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         make([*words, "-o", folder, "--formats", "html"])
         draw(f"{folder}/report.html", (1180, 1075), HERE / "report.png")
-        make(["sweep", "run", "13_tapers", "-o", f"{folder}/tapers"])
-        make(["sweep", "show", f"{folder}/tapers", "--html", f"{folder}/tapers.html"])
+        make(["sweep", "run", "13_tapers", "-o", "tapers"])
+        make(["sweep", "show", "tapers", "--html", "tapers.html"])
         draw(f"{folder}/tapers.html", (1180, 1250), HERE / "sweep-page.png")
 
 

@@ -299,10 +299,17 @@ class Results:
         return f"{_OPTIMAL} AND {self.need('effective_step_time_s', '--by')} IS NOT NULL"
 
     @cached_property
+    def n_rows(self) -> int:
+        """Designs that are there."""
+        return self._count("*")
+
+    @cached_property
     def n_unchecked(self) -> int:
         """Optima whose links could not be checked."""
-        query = f"SELECT count(check_message) FROM designs WHERE {_OPTIMAL}"
-        return int(self._own(query).rows[0][0])
+        return self._count(f"CASE WHEN {_OPTIMAL} THEN check_message END")
+
+    def _count(self, what: str) -> int:
+        return int(self._own(f"SELECT count({what}) FROM designs").rows[0][0])
 
     def need(self, column: str, place: str | None = None) -> str:
         """The column, if the results have it.
@@ -410,10 +417,9 @@ class Results:
         most : of more designs about so many, evenly spread, and the frontiers.
         apart : axes; each combination of their values has a frontier of its own.
         """
-        (n, n_bad), *_ = self._own(
-            f"SELECT count(*), count(*) - count({_IF_OPTIMAL}) FROM designs"
-        ).rows
-        more = [name for name in (cols.STATUS, cols.MESSAGE) if n_bad and name in self.columns]
+        n, n_optimal = self.n_rows, self._count(f"CASE WHEN {_OPTIMAL} THEN 1 END")
+        more = [cols.STATUS, cols.MESSAGE] if n_optimal < n else []
+        more = [name for name in more if name in self.columns]
         shown = ", ".join([self._shown(), *more])
         which = "true"
         if n > most:
@@ -477,7 +483,6 @@ _WORK = ("workload", "group", "sequence_tokens")
 _OPTIMAL = "status = 'optimal'"
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""
-_IF_OPTIMAL = f"CASE WHEN {_OPTIMAL} THEN 1 END"
 
 
 def sql_name(name: str) -> str:

@@ -20,6 +20,7 @@ _SHOWN = (
     "sweep show run --group-by budget --json",
     "sweep show run --csv -",
     "sweep show run --plot a.svg --x budget",
+    "sweep show run --html a.html",
     "sweep run s.yaml -o run",
     "sweep design run 3 -o made.yaml",
     "report run:2 -o out --formats csv",

@@ -549,6 +549,16 @@ def test_the_page_of_all_designs(
     assert page.data["labels"] == "row"  # Values of shapes are too long.
 
 
+def test_the_page_of_a_run_that_is_not_finished(run: Run, directory: Path, tmp_path: Path) -> None:
+    shutil.copytree(directory, tmp_path / "run")
+    (tmp_path / "run" / "part-000002.parquet").unlink()
+    assert run("sweep", "show", tmp_path / "run", "--html", tmp_path / "p.html").code == 0
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "The run is not finished: 1 of 4 parts are missing." in text
+    assert "evenly spread ones, and the frontier" not in text
+    assert len(Page(tmp_path / "p.html").rows) == 26
+
+
 def test_a_page_of_very_many_designs_has_the_frontier(directory: Path) -> None:
     results = Results.at(directory)
     some = {row["row"] for row in results.designs(12).dicts()}

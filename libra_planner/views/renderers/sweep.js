@@ -111,7 +111,7 @@ function legends() {
   }
   $("legend2").replaceChildren(...list.map(node => node.cloneNode(true)));
   if (two) list.push(make("b", {}, `${two.label}:`), ...two.values.map((v, k) => item(SHAPES[k], "currentColor", two.shown(v))));
-  if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), data.rims ? "dark rim, label" : "labels"));
+  if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), data.rims ? "rim and label" : "labels"));
   $("legend").replaceChildren(...list);
 }
 const P = { t: 34, b: 14 };

@@ -166,8 +166,11 @@ def _beside(points: Points, i: int, fastest: int, cheapest: int) -> str:
 
 def _notes(results: Results, points: Points) -> Iterator[str]:
     """How to read the page, and what is not on it."""
-    n_all, n = results.manifest["n_designs"], len(points.rows)
+    manifest, n = results.manifest, len(points.rows)
+    if left := manifest["n_parts"] - results.n_parts_done:
+        yield f"The run is not finished: {left:,} of {manifest['n_parts']:,} parts are missing."
     if points.is_sample:
+        n_all = results.n_rows
         yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and the frontier."
     front = [i for one in points.fronts.values() for i in one]
     if front and points.cost:
@@ -184,10 +187,11 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
     if not points.time:
         return
     yield "A model computes the times. It has an error: small differences decide nothing."
-    command = (
-        f"libra-planner sweep design {visible(str(results.directory.path))} ROW -o design.yaml"
-    )
-    yield f"A row as a plan: {command}"
+    directory = visible(str(results.directory.path))
+    if points.cost and manifest["spec"]["base"].get("prices") != "bill":
+        bill = f"the bill of whole parts: libra-planner report {directory}:ROW -o report"
+        yield f"Costs are linear in bandwidth, as optimize prints them; {bill}"
+    yield f"A row as a plan: libra-planner sweep design {directory} ROW -o design.yaml"
 
 
 # What the page computes with --------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Points:
         figures = (_familiar(results.time_column, rows), "cost_usd")
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
         is_mixed = any(name not in names for name in apart)
-        is_sample = answer is None and len(rows) < results.manifest["n_designs"]
+        is_sample = answer is None and len(rows) < results.n_rows
         work = tuple(name for name in apart if name in varied)
         return cls(rows, varied, work, time, cost, is_sample, is_mixed)
 
