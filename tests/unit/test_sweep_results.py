@@ -555,7 +555,7 @@ def test_the_page_of_a_run_that_is_not_finished(run: Run, directory: Path, tmp_p
     assert run("sweep", "show", tmp_path / "run", "--html", tmp_path / "p.html").code == 0
     text = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "The run is not finished: 1 of 4 parts are missing." in text
-    assert "evenly spread ones, and the frontier" not in text
+    assert "The page holds" not in text
     assert len(Page(tmp_path / "p.html").rows) == 26
 
 
