@@ -15,7 +15,7 @@ from libra_planner.frozen import Frozen
 from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
-from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec
+from libra_planner.plan.models import PlanSpec, is_auto
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
 from libra_planner.reading.document import (
@@ -26,7 +26,7 @@ from libra_planner.reading.document import (
     folder_of,
     read_document,
 )
-from libra_planner.reading.rules import memory_limit_bytes
+from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
 
@@ -125,7 +125,7 @@ class OpenedPlan(Frozen):
     def is_open(self) -> bool:
         """Whether it says ``parallelism: auto``."""
         value = self.document.value
-        return isinstance(value, dict) and value.get(KEY) == AUTO_PARALLELISM
+        return isinstance(value, dict) and is_auto(value.get(KEY))
 
     @cached_property
     def problem(self) -> Problem:
@@ -253,8 +253,14 @@ class OpenedPlan(Frozen):
     @property
     def _most_bytes(self) -> float:
         """The tightest rule on memory."""
-        limits = map(memory_limit_bytes, self._spec.constraints)
-        return min((one for one in limits if one is not None), default=float("inf"))
+        limits = [one for text in self._spec.constraints if (one := memory_limits(text))]
+        if any(one.least_bytes for one in limits):
+            got, expected = (
+                "got a least memory",
+                "expected an upper limit: a search takes what fits",
+            )
+            raise SpecError(Fault(got, expected, "write memory <= 76 GB", "constraints"))
+        return min((one.most_bytes for one in limits), default=float("inf"))
 
     def _with(self, **changed: Any) -> Document:
         """The document with other values of some keys, which stand where they stood."""

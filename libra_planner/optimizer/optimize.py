@@ -282,6 +282,11 @@ def pareto(
     if problem.prices.choice is not None:
         return _bill_frontier(problem)
     refuse_options(problem)
+    if not problem.price_usd_per_Bps.any():
+        raise IllPosed(
+            f"{problem.at('cost_model')}got prices at which the network costs nothing: there is "
+            "no cost to trade time for; use optimize with objective performance, or other prices"
+        )
     base = replace(problem, objective="performance", group_objective="weighted")
     fastest = _fastest(base)
     cheapest = _cheapest(base, SLOWEST * fastest.step_time_s)

@@ -166,6 +166,11 @@ AUTO_PARALLELISM = "auto"
 """What a plan writes whose strategy is searched."""
 
 
+def is_auto(parallelism: object) -> bool:
+    """Whether a plan says that its strategy is searched, in capitals or not."""
+    return isinstance(parallelism, str) and parallelism.strip().lower() == AUTO_PARALLELISM
+
+
 def _not_auto(value: Any) -> Any:
     """Degrees are said, or searched before a plan of one workload is built."""
     if isinstance(value, str):

@@ -28,7 +28,7 @@ from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
 from libra_planner.reading.models import FaultCollector
-from libra_planner.reading.rules import memory_limit_bytes, parse_rule, rule_names
+from libra_planner.reading.rules import memory_limits, parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
 from libra_planner.step.training import Step
@@ -183,10 +183,10 @@ class _ProblemBuilder(FaultCollector):
             With the rule.
         """
         for i, text in enumerate(self.spec.constraints if self.holds_memory else ()):
-            limit_bytes = self.attempt(("constraints", i), memory_limit_bytes, text)
-            if limit_bytes is not None:
+            limits = self.attempt(("constraints", i), memory_limits, text)
+            if limits is not None:
                 trainings = [one.training for one in planned]
-                limit = limit_bytes, text, self.document.place(("constraints", i))
+                limit = limits, text, self.document.place(("constraints", i))
                 self.attempt(("constraints", i), whole.refuse_over, trainings, *limit)
 
     def _prices(

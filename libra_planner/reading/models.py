@@ -26,6 +26,7 @@ from libra_planner.errors import (
 from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole, scalar
 from libra_planner.units import UNITS, unit_kind
 
+_NUMBER = re.compile(r"\s*\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*", re.A)
 _AMOUNT = re.compile(r"(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>\S.*)", re.A)
 
 
@@ -113,9 +114,11 @@ def memory_bytes(value: Any) -> float:
 def _amount(value: Any, kind: _Kind, fix: str) -> float:
     """The number times its unit, SI."""
     expected = f"expected an amount of {kind.name} with its unit"
-    if is_number(value):
-        ways = " or ".join(f"{value:g} {unit}" for unit in kind.suggested)
-        fix = f"write {ways}" if value >= 0 else fix
+    bare = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    if is_number(value) or bare:
+        number = float(value)
+        ways = " or ".join(f"{number:g} {unit}" for unit in kind.suggested)
+        fix = f"write {ways}" if number >= 0 else fix
         raise UnitError(Fault(f"got {shown(value)} without a unit", expected, fix))
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:

@@ -120,31 +120,49 @@ class _Side:
     quantity: quantities.Quantity | None = None
 
 
-_MEMORY_RULE = re.compile(r"\s*memory\s*(<=|<|>=|>|==)\s*(.*)")
+_COMPARE = re.compile(r"(<=|>=|==|=<|=>|<|>|=)")
+_MEMORY = "memory"
 
 
-def memory_limit_bytes(text: str) -> float | None:
-    """The limit of a rule on the memory of an NPU, bytes; ``None`` for another rule.
+@dataclass(frozen=True)
+class MemoryLimits:
+    """What a rule lets an NPU's memory be, bytes."""
+
+    least_bytes: float = 0.0
+    most_bytes: float = math.inf
+
+
+def memory_limits(text: str) -> MemoryLimits | None:
+    """The limits of a rule on the memory of an NPU; ``None`` for another rule.
 
     No bandwidth changes memory, so that it is held against the plan, not the design (C19).
 
     Raises
     ------
     SpecError
-        For a rule that is no upper limit, or a size without its unit.
+        For a rule without an upper limit, or a size without its unit.
 
     Examples
     --------
-    >>> memory_limit_bytes("memory <= 76 GB"), memory_limit_bytes("total <= 76 GB/s")
+    >>> memory_limits("76 GB >= memory").most_bytes, memory_limits("total <= 76 GB/s")
     (76000000000.0, None)
+    >>> memory_limits("4 GB <= memory <= 8 GB")
+    MemoryLimits(least_bytes=4000000000.0, most_bytes=8000000000.0)
     """
-    match = _MEMORY_RULE.fullmatch(text)
-    if match is None:
+    parts = [part.strip() for part in _COMPARE.split(text)]
+    if len(parts) < 3 or _MEMORY not in parts[::2]:
         return None
-    if match[1] != "<=":
-        fix = f"write memory <= {match[2]}"
-        raise SpecError(Fault(f"got 'memory {match[1]}'", "expected an upper limit", fix))
-    return memory_bytes(match[2])
+    limits: dict[str, float] = {}
+    for left, sense, right in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        if sense not in _TURNED or (left == _MEMORY) == (right == _MEMORY):
+            expected = "expected memory <= 76 GB, or 4 GB <= memory <= 76 GB"
+            raise SpecError(Fault(f"got '{left} {sense} {right}'", expected))
+        size, way = (right, sense) if left == _MEMORY else (left, _TURNED[sense])
+        limits["most_bytes" if way == "<=" else "least_bytes"] = memory_bytes(size)
+    if "most_bytes" not in limits:
+        fix = f"write memory <= {parts[2] if parts[0] == _MEMORY else parts[0]}"
+        raise SpecError(Fault(f"got {text.strip()!r}", "expected an upper limit", fix))
+    return MemoryLimits(**limits)
 
 
 def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule | StepTimeLimit]:
@@ -174,7 +192,7 @@ def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule
     >>> parse_rule("taper(spine) <= 7", tapered)[0].coefficients
     (1.0, -7.0)
     """
-    if memory_limit_bytes(text) is not None:
+    if memory_limits(text) is not None:
         return []
     rules = list(_RuleParser(text, names).rules())
     if place is None:

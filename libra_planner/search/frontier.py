@@ -181,8 +181,10 @@ class _Frontier:
         return found, known
 
     def _none_fits(self) -> Infeasible:
-        got = "no strategy fits an NPU's memory and meets the rules"
-        fix = "allow longer steps or more bandwidth, or take more NPUs"
+        got, fix = "no strategy meets the rules", "allow longer steps or more bandwidth"
+        if all(one.n_not_fitting == one.n_candidates for one in self.results):
+            got = "no strategy fits an NPU's memory, or the plan's rule on it"
+            fix = "take more NPUs, or larger ones"
         return Infeasible(f"{self.problem.text.source}: {got}; {fix}")
 
     def _least(self, best: Candidate, known: Known, limit_s: float) -> tuple[float, Index]:

@@ -23,7 +23,7 @@ from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.quantities import COST
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.models import path_of
-from libra_planner.reading.rules import memory_limit_bytes, parse_rule, rule_names
+from libra_planner.reading.rules import memory_limits, parse_rule, rule_names
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.expressions import TEXT
 from libra_planner.sweeps.spec import Chunk, Rows, rows_by_code
@@ -164,9 +164,9 @@ class Case:
                 text = slot.filled({**self.values, **values})
             if not isinstance(text, str):
                 raise SpecError(Fault(f"got {text!r}", "expected a rule"))
-            limit_bytes = memory_limit_bytes(text)
-            if limit_bytes is not None:
-                refuse_over(self.base.step.trainings, limit_bytes, text, place)
+            limits = memory_limits(text)
+            if limits is not None:
+                refuse_over(self.base.step.trainings, limits, text, place)
             return self._parsed(text, usd, place)
         except SpecError as error:
             return error.located(place, path_of(key))

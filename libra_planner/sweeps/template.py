@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
-from libra_planner.plan.models import AUTO_PARALLELISM, GroupPlanSpec, PlanSpec
+from libra_planner.plan.models import GroupPlanSpec, PlanSpec, is_auto
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, dotted_key, put_at, read_document
 from libra_planner.reading.models import FaultCollector
@@ -143,8 +143,8 @@ class PlanTemplate:
         """Whether any design may leave its parallelism open, to be searched."""
         slot = self.slots.get(PARALLELISM_KEY)
         if slot is None:
-            return bool(self.document.value.get("parallelism") == AUTO_PARALLELISM)
-        return any(value == AUTO_PARALLELISM for value in slot_values(slot, axes))
+            return is_auto(self.document.value.get("parallelism"))
+        return any(map(is_auto, slot_values(slot, axes)))
 
     def filled(
         self, values: Mapping[str, Any], which: Callable[[Key, Slot], bool] | None = None

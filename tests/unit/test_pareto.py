@@ -16,11 +16,13 @@ from libra_planner.problem import Problem, Rule, StepTimeLimit
 from tests.problems import Collectives, plan_of
 
 
-def _one_dimension(*rules: Rule, compute_s: float = 1.0, fixed_cost_usd: float = 0.0) -> Problem:
+def _one_dimension(
+    *rules: Rule, compute_s: float = 1.0, fixed_cost_usd: float = 0.0, usd: float = 2.0
+) -> Problem:
     """T = compute + 4/b, C = 2 b: the frontier is T = compute + 8/C."""
     step = Collectives(compute_s, np.array([[4.0]])).expression()
     fabric = parse_topology("SW(4)")
-    price = np.array([2.0])
+    price = np.array([usd])
     return plan_of("p", "w", fabric, step, price, rules, fixed_cost_usd=fixed_cost_usd)
 
 
@@ -50,6 +52,8 @@ def test_it_begins_where_a_step_time_rule_says() -> None:
 def test_without_an_upper_bound_it_ends_within_a_hundredth_of_compute() -> None:
     points = pareto(_one_dimension(), 4)
     assert points[-1].step_time_s == pytest.approx(1.01, rel=1e-3)
+    with pytest.raises(IllPosed, match="no cost to trade time for; use optimize"):
+        pareto(_one_dimension(TEN, usd=0.0))
     with pytest.raises(IllPosed, match="bounds the bandwidth of dim1"):
         pareto(_one_dimension(compute_s=0.0), 4)
 

@@ -369,3 +369,6 @@ def test_rules_that_no_strategy_meets_are_infeasible(plan, run) -> None:
     result = run("search", path, "--set", rules)
     assert result.code == 3, result.err
     assert "no strategy meets the plan's rules" in result.err
+    result = run("search", path, "--pareto", "--set", "npu={name: h100-sxm, memory: 3 GB}")
+    assert result.code == 3, result.err
+    assert "no strategy fits an NPU's memory, or the plan's rule on it; take more" in result.err

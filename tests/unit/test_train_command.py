@@ -31,6 +31,16 @@ def _json(run, *arguments: object) -> dict:
     return json.loads(result.out)
 
 
+def test_flags_are_not_blank_and_name_what_does_not_divide(run) -> None:
+    asked = ["train", "--model", "llama3-70b", "--npu", "h100-sxm", "--global-batch", "1024"]
+    result = run(*asked, "--gpus", "1024", "--tp", "4", "--taper", "nan")
+    assert (result.code, "--taper: got taper 'nan', expected a number" in result.err) == (2, True)
+    result = run(*asked, "--gpus", "1024", "--tp", "7")
+    assert result.err.strip() == "--tp: got tp 7, expected a divisor of the 1,024 NPUs"
+    result = run(*asked, "--gpus", "64", "--tp", "4")
+    assert "It would fit with zero: 3, or with pp: 8, dp: 2" in result.out
+
+
 def test_the_keys_of_the_contract(run) -> None:
     found = _json(run, *ONE)
     keys = {"step_time_s", "model_tflops_per_gpu", "hardware_tflops_per_gpu", "mfu"}

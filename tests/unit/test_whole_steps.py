@@ -10,6 +10,7 @@ import pytest
 
 from libra_planner.cli.main import main
 from libra_planner.errors import Infeasible, SpecError
+from libra_planner.inputs.plans import open_plan
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.inputs.training.rows import parse_run
 from libra_planner.optimizer.optimize import optimize, solve
@@ -114,6 +115,15 @@ def test_a_rule_on_memory(tmp_path: Path) -> None:
         _plan(tmp_path, rules % "40 GB")
     with pytest.raises(SpecError, match=r"expected an upper limit"):
         _plan(tmp_path, "constraints=[leaf == 50 GB/s, taper(spine) == 2, memory >= 40 GB]")
+    for rule in ("60 GB >= memory", "50 GB <= memory <= 60 GB", "60 GB >= memory >= 50 GB"):
+        _plan(tmp_path, f"constraints=[{rule}]")
+    with pytest.raises(Infeasible, match=r"needs 58.404 GB .*below the rule '59 GB <= memory"):
+        _plan(tmp_path, "constraints=[59 GB <= memory <= 60 GB]")
+    with pytest.raises(SpecError, match=r"got '76' without a unit.*; write 76 GB or 76 GiB"):
+        _plan(tmp_path, "constraints=[memory <= 76]")
+    least = "constraints=[1 GB <= memory <= 60 GB]"
+    with pytest.raises(SpecError, match=r"constraints: got a least memory"):
+        open_plan(tmp_path / "plan.yaml", [least, "parallelism=Auto"]).search()
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def search(options: argparse.Namespace) -> None:
     }
     batches = _batches(options.global_batch)
     try:
-        found = searched_run(
-            parse_run(texts), batches, n_best=options.top or _N_BEST, progress=search_progress()
-        )
+        run = parse_run(texts, blanks=())
+        n_best, progress = options.top or _N_BEST, search_progress()
+        found = searched_run(run, batches, n_best=n_best, progress=progress)
     except SpecError as error:
         raise type(error)(*map(_flagged, error.faults)) from None
     if not found.result.n_candidates:

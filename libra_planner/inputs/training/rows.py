@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,13 @@ ADDED = (
 """Columns that an answer adds."""
 
 
-def parse_run(cells: Mapping[str, str]) -> TrainingRun:
+def parse_run(cells: Mapping[str, str], *, blanks: Sequence[str] = _BLANKS) -> TrainingRun:
     """A run from its texts by name.
+
+    Parameters
+    ----------
+    cells : by column.
+    blanks : words that stand for a number that is not known.
 
     Raises
     ------
@@ -111,7 +116,7 @@ def parse_run(cells: Mapping[str, str]) -> TrainingRun:
     values: dict[str, Any] = {}
     for name in COLUMNS:
         text = (cells.get(name) or "").strip()
-        if not text or (name in _COUNTS | _FLOATS and text.casefold() in _BLANKS):
+        if not text or (name in _COUNTS | _FLOATS and text.casefold() in blanks):
             continue
         try:
             values[name] = _value(name, text)
@@ -136,7 +141,7 @@ def asked_run(options: Mapping[str, Any]) -> TrainingRun:
     'yes'
     """
     given = {name: value for name, value in options.items() if value is not None}
-    run = parse_run({OPTIONS[name]: _text(value) for name, value in given.items()})
+    run = parse_run({OPTIONS[name]: _text(value) for name, value in given.items()}, blanks=())
     return replace(run, model="own shape") if "model" not in given and run.layers else run
 
 

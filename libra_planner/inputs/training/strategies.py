@@ -164,8 +164,12 @@ def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
     notes: Notes = ()
     if cp > 1 and dp % cp == 0 and tp * dp * pp == run.gpus:
         dp, notes = dp // cp, (f"dp {dp} counts cp {cp}",)
-    n_npus = tp * cp * dp * pp
+    n_npus, degrees = tp * cp * dp * pp, (("tp", tp), ("cp", cp), ("pp", pp))
     if run.gpus is not None and n_npus != run.gpus:
+        alone = [(name, n) for name, n in degrees if run.gpus % n]
+        if alone and not run.dp:
+            (name, n), expected = alone[0], f"expected a divisor of the {run.gpus:,} NPUs"
+            raise SpecError(Fault(f"got {name} {n}", expected, path=name))
         got = f"got tp {tp} x cp {cp} x dp {dp} x pp {pp} = {n_npus} on {run.gpus} NPUs"
         path = "dp" if run.dp else "gpus"
         raise SpecError(Fault(got, "expected degrees that multiply to them", path=path))

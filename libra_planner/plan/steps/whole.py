@@ -24,6 +24,7 @@ from libra_planner.plan.steps.strategies import (
 )
 from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_transformer
+from libra_planner.reading.rules import MemoryLimits
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
 from libra_planner.step.limits import refuse_impossible
@@ -288,9 +289,9 @@ def refuse_too_large(
 
 
 def refuse_over(
-    trainings: Sequence[Training | ModelTraining], limit_bytes: float, rule: str, place: Place
+    trainings: Sequence[Training | ModelTraining], limits: MemoryLimits, rule: str, place: Place
 ) -> None:
-    """Refuse models that need more than a rule allows.
+    """Refuse models that need more than a rule allows, or less.
 
     Raises
     ------
@@ -304,5 +305,9 @@ def refuse_over(
             fix = "name an NPU without efficiency_fraction, or remove the rule"
             got = f"got {rule!r} for {one.workload.name}"
             raise SpecError(Fault(got, "expected the step of a whole model", fix))
-        within = replace(one.memory, npu_memory_bytes=limit_bytes)
+        if one.memory.total_bytes < limits.least_bytes:
+            needs = format_bytes(one.memory.total_bytes)
+            got = f"an NPU needs {needs} for {one.workload.name}, below the rule {rule!r}"
+            raise Infeasible(f"{place}: {got}; change its lower limit")
+        within = replace(one.memory, npu_memory_bytes=limits.most_bytes)
         refuse_too_large(within, one.workload.name, f"the rule {rule!r}", place=place)

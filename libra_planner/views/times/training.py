@@ -213,7 +213,7 @@ def _verdict(run: PlannedRun) -> str:
     if run.fits:
         return f"{needed / BYTES_PER_GB:,.1f} GB{stage} fits {of}"
     fixes = [" and ".join(one.changes) for one in run.memory_use.fixes()]
-    would = "; ".join(fixes) or "NPUs with more memory, or more NPUs"
+    would = ", or with ".join(fixes) or "NPUs with more memory, or more NPUs"
     over = (needed - room) / BYTES_PER_GB
     return (
         f"{needed / BYTES_PER_GB:,.1f} GB{stage} [bold]does not fit[/] {of}: {over:,.1f} GB too "
