@@ -126,7 +126,7 @@ def cost_text(one: Candidate) -> str:
     more = f"{round_usd(abs(moved)).shown} {'more' if moved > 0 else 'less'}"
     ranked = sorted(lines, key=lambda x: -abs(x.difference_usd))
     told = [_told(x) for x in ranked if abs(x.difference_usd) >= total / _LEAST_TOLD]
-    why = f": {'; '.join(told)}" if told else ""
+    why = f", mostly {'; '.join(told)}" if told else ""
     text = (
         f"The cost that optimize prints for {one.letter} ({what}) is {round_usd(plan_usd).shown}, "
         f"its bill {round_usd(total).shown}, {more}{why}."
@@ -137,7 +137,7 @@ def cost_text(one: Candidate) -> str:
     return text
 
 
-_LEAST_TOLD = 1000
+_LEAST_TOLD = 100
 """A difference below this part of the bill is not told in words."""
 
 
