@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
+_USUAL = 10
+"""Best designs of each objective that are shown where nothing is asked."""
 
 
 def plan(options: argparse.Namespace) -> None:
@@ -196,7 +198,7 @@ def _answer(results: Results, options: argparse.Namespace) -> Answer:
         return results.pareto_with_fim() if options.fim else results.pareto()
     if options.csv and options.top is None:
         return results.everything()
-    return results.top(options.top or 10)
+    return results.top(options.top or _USUAL)
 
 
 def _write_csv(answer: Answer, file: str) -> None:
@@ -224,9 +226,12 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
     elif options.sql is not None:
         _print_table(answer)
     else:
-        from libra_planner.views.sweeps.answers import answer_table
+        from libra_planner.views.cells import escape
+        from libra_planner.views.sweeps.answers import answer_table, answer_words
 
-        streams.show([answer_table(answer, results.axes, _MOST_SHOWN)])
+        asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
+        words = answer_words(results, n_best=options.top or _USUAL, **asked)
+        streams.show([escape(words), answer_table(answer, results.axes, _MOST_SHOWN)])
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
 

@@ -281,7 +281,8 @@ def test_a_file_that_is_no_part_is_named(
 
 def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory)
-    lines = outcome.out.splitlines()
+    title, *lines = outcome.out.splitlines()
+    assert title == "sweep, 36 designs: the best 10 of each objective (time per sequence)"
     assert lines[1].split()[:4] == ["row", "shape", "tp", "budget"]
     assert len({len(line) for line in lines}) == 1
     assert len(lines) == 2 + 2 * 10

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import NONE, OBJECTIVE, ROW, Column, column_named, on_screen
-from libra_planner.sweeps.results import Answer
+from libra_planner.sweeps.results import Answer, Results
 from libra_planner.views.cells import Cell, Table, table
 
 _BEST = "best_"
@@ -43,6 +45,40 @@ def answer_table(answer: Answer, axes: Sequence[str], n_rows: int) -> Table:
         left=tuple(headings[name] for name in texts),
         dispensable=tuple(headings[name] for name in _dispensable([*shown], axes, rows)),
     )
+
+
+def answer_words(
+    results: Results, *, n_best: int, by: str | None, is_frontier: bool, has_fim: bool
+) -> str:
+    """What an answer is, in one line.
+
+    Parameters
+    ----------
+    results : of the sweep.
+    n_best : designs of each objective, where nothing else is asked.
+    by : the axis of a question for groups.
+    is_frontier, has_fim : whether it is the frontier, and whether FIM counts there.
+    """
+    name = visible(Path(results.manifest["source"]).stem)
+    time = time_words(results.time_column)
+    if by:
+        what = f"the best of each {visible(by)} and objective by {time}"
+    elif is_frontier:
+        figures = f"{time}, cost and FIM" if has_fim else f"{time} and cost"
+        what = f"frontier of {figures}, fastest first"
+    else:
+        what = f"the best {n_best:,} of each objective ({time})"
+    return f"{name}, {results.n_rows:,} designs: {what}"
+
+
+def time_words(time: str) -> str:
+    """A column of times in words.
+
+    >>> time_words("step_time_s"), time_words("effective_seconds_per_sequence")
+    ('step time', 'effective time per sequence')
+    """
+    what = "step time" if time.endswith("step_time_s") else "time per sequence"
+    return f"effective {what}" if time.startswith("effective") else what
 
 
 def _columns(names: Sequence[str], axes: Sequence[str]) -> Iterator[tuple[str, Column]]:

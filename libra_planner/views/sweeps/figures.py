@@ -18,6 +18,7 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import column_named
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
+from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.points import MOST_LABELS, MOST_RIMS, Points, in_order, swept_words
 
 _DATELESS: dict[str, dict[str, None]] = {
@@ -149,7 +150,7 @@ def _frontier(results: Results, axes: Any) -> None:
     for front in points.fronts.values():
         style: dict[str, Any] = {"color": "0.45", "linewidth": 1, "zorder": 1}
         axes.plot(*at[front].T, drawstyle="steps-pre", **style)
-    what = _time_words(points.time)
+    what = time_words(points.time)
     ylabel = f"{what}, {unit} (down is faster)"
     axes.set(xlabel="cost, M$ (left is cheaper)", ylabel=ylabel)
     axes.grid(color="0.9", linewidth=0.5)
@@ -158,11 +159,6 @@ def _frontier(results: Results, axes: Any) -> None:
     _title(results, axes, f"{what} against cost".capitalize())
     _legend(points, looks, left, axes)
     _labels(points, at, axes)
-
-
-def _time_words(time: str) -> str:
-    what = "step time" if time.endswith("step_time_s") else "time per sequence"
-    return f"effective {what}" if time.startswith("effective") else what
 
 
 def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:
@@ -380,7 +376,7 @@ def _heat_map(results: Results, axes: Any, x: str, y: str) -> None:
     axes.set_xticks(*_ticks(across, x), rotation=0 if len(across) <= 12 and _few(across, x) else 90)
     axes.set_yticks(*_ticks(up, y))
     axes.set(xlabel=visible(x), ylabel=visible(y))
-    what = f"least {_time_words(time)}"
+    what = f"least {time_words(time)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")
     over = f"by {visible(x)} and {visible(y)}{_over(results, x, y)}"
     _title(results, axes, f"{what.capitalize()}, {unit}, {over}")
