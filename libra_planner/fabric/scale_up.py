@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import takewhile
 
 from libra_planner.errors import Fault
 from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH, Block
@@ -14,6 +16,13 @@ SWITCHED, MESH, TORUS = "switch", "fully_connected", "torus"
 """How a part joins its NPUs."""
 
 _BLOCKS: dict[str, Block] = {SWITCHED: SWITCH, MESH: FULLY_CONNECTED, TORUS: RING}
+
+
+@lru_cache(maxsize=64)
+def _n_joined(block: Block, n_most: int, topology: Topology) -> int:
+    """Innermost dimensions of a kind, as many as may be joined; 1 at least."""
+    innermost = topology.dimensions[:n_most]
+    return max(1, sum(1 for _ in takewhile(lambda one: one.block == block, innermost)))
 
 
 @dataclass(frozen=True)
@@ -55,10 +64,7 @@ class ScaleUpDomain:
 
     def n_dims(self, topology: Topology) -> int:
         """Dimensions of a fabric that it is: the innermost, of a torus all innermost rings."""
-        n = 0
-        while n < min(self.n_axes, topology.n_dims) and self._joins(topology, n):
-            n += 1
-        return max(1, n)
+        return _n_joined(self._block, self.n_axes, topology)
 
     @property
     def _block(self) -> Block:

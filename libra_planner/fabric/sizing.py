@@ -343,6 +343,7 @@ def _check_ports(settings: SwitchSettings, what: str, n_ports: int) -> None:
         raise SpecError(Fault(got, expected, "change leaves, spines or parallel_links"))
 
 
+@lru_cache(maxsize=256)
 def plane_settings(settings: SwitchSettings, nic_Bps: float) -> SwitchSettings:
     """How one plane is built for NICs of a speed.
 

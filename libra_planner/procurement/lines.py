@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from libra_planner.costs.prices import PricePart, tiers_without_nic
 from libra_planner.costs.quotes import Quote
@@ -14,7 +15,13 @@ from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.sizing import switch_port_Bps
-from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettings, parse_topology
+from libra_planner.fabric.topology import (
+    TOP_OF_RACK,
+    Realization,
+    SwitchSettings,
+    Topology,
+    parse_topology,
+)
 from libra_planner.problem import Problem
 from libra_planner.procurement import bill
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Line, Part, Parts, Price
@@ -154,6 +161,12 @@ def included(line: Line, server: Part) -> Line:
     return replace(line, part=same, note="; ".join(filter(None, (line.note, words))))
 
 
+@lru_cache(maxsize=64)
+def _included_line(domain: ScaleUpDomain, topology: Topology, server: Part) -> Line:
+    """The line of a scale-up domain that servers include, alike for all options of a network."""
+    return included(domain_line(domain, topology), server)
+
+
 def with_included_nics(
     lines: Iterable[Line], server: Part, n_servers: int, parts: Parts
 ) -> Iterator[Line]:
@@ -241,7 +254,7 @@ class FabricShop:
         found: list[Line] = []
         server, own = self.assumptions.server, included_domain(bought)
         if own is not None:
-            found.append(included(domain_line(own, bought.design.topology), server))
+            found.append(_included_line(own, bought.design.topology, server))
         for dim, (built, parts, scale_out) in enumerate(bought.dimensions):
             if built.fabric is None or (own is not None and dim in bought.domain_dims):
                 continue
