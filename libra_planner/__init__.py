@@ -21,6 +21,16 @@ from libra_planner.registry import plugin_fault
 if TYPE_CHECKING:
     from libra_planner.api.checks import link_check as link_check
     from libra_planner.api.checks import routed_optimum as routed_optimum
+    from libra_planner.api.clusters.cases import collective_table as collective_table
+    from libra_planner.api.clusters.cases import kernel_table as kernel_table
+    from libra_planner.api.clusters.cases import train_table as train_table
+    from libra_planner.api.clusters.networks import network as network
+    from libra_planner.api.clusters.systems import calibrate as calibrate
+    from libra_planner.api.clusters.systems import kernel as kernel
+    from libra_planner.api.clusters.systems import system_collective as system_collective
+    from libra_planner.api.clusters.traffic import check_jobs as check_jobs
+    from libra_planner.api.clusters.traffic import compared_flows as compared_flows
+    from libra_planner.api.clusters.traffic import measured_flows as measured_flows
     from libra_planner.api.collectives import collective as collective
     from libra_planner.api.designs import evaluate as evaluate
     from libra_planner.api.flow_lists import flows as flows
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
     from libra_planner.api.reports import report as report
     from libra_planner.api.searches import search as search
     from libra_planner.api.sweeps import sweep as sweep
+    from libra_planner.api.sweeps import sweep_plan as sweep_plan
     from libra_planner.api.sweeps import sweep_results as sweep_results
     from libra_planner.api.training import train as train
     from libra_planner.errors import (
@@ -59,6 +70,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "api.checks": "link_check routed_optimum",
+    "api.clusters.cases": "collective_table kernel_table train_table",
+    "api.clusters.networks": "network",
+    "api.clusters.systems": "calibrate kernel system_collective",
+    "api.clusters.traffic": "check_jobs compared_flows measured_flows",
     "api.collectives": "collective",
     "api.designs": "evaluate",
     "api.flow_lists": "flows",
@@ -66,7 +81,7 @@ _HOMES = {
     "api.plans": "Plan load_plan",
     "api.reports": "report",
     "api.searches": "search",
-    "api.sweeps": "sweep sweep_results",
+    "api.sweeps": "sweep sweep_plan sweep_results",
     "api.training": "train",
     "errors": "IllPosed Infeasible PlannerError SolverFailed SpecError",
     "evaluation": "Evaluation",

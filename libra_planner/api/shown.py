@@ -26,7 +26,7 @@ class Shown(ABC):
     """
 
     table: ClassVar[str] = ""
-    """Key of :meth:`to_dict` that :meth:`to_frame` takes by itself."""
+    """Key of :meth:`to_dict` that :meth:`to_frame` takes by itself; empty for all as one row."""
 
     @abstractmethod
     def blocks(self) -> Iterable[Block]:
@@ -67,6 +67,10 @@ class Shown(ABC):
         SpecError
             For a key that is none, or holds no table.
         """
+        import pandas as pd
+
+        if key is None and not self.table:
+            return pd.DataFrame([_flat(self.to_dict())])
         return frame_of(self.to_dict(), self.table if key is None else key)
 
     @classmethod

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import path_given, pythonic
 from libra_planner.api.shown import Shown, new_axes
 from libra_planner.errors import Fault, SpecError
+from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
 from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.sweeps import results as sweeping
-from libra_planner.sweeps.runner import Watch, run_sweep
-from libra_planner.sweeps.spec import load_sweep
+from libra_planner.sweeps.runner import Estimate, Watch, estimate, probe, run_sweep
+from libra_planner.sweeps.spec import job_of, load_sweep
+from libra_planner.sweeps.template import design_plan
+from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.sweeps import figures
 from libra_planner.views.sweeps.answers import answer_table
@@ -94,6 +97,70 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         """
         write_page(self, str(path), answer)
         return Path(path)
+
+    def save_plan(self, row: int, path: str | Path) -> Path:
+        """Write a row as a plan, as ``sweep design`` does, for ``lp.load_plan``.
+
+        Parameters
+        ----------
+        row : number of the design.
+        path : ending in .yaml; what is there is kept as ``.bak``.
+
+        Raises
+        ------
+        SpecError
+            For a row that the sweep does not have, or another ending.
+        """
+        to = Path(path)
+        if to.suffix not in (".yaml", ".yml"):
+            raise SpecError(Fault(f"got {str(path)!r}", "expected a name ending in .yaml"))
+        write_text(str(to), design_plan(self.directory, row))
+        return to
+
+
+@dataclass(frozen=True, repr=False)
+class SweepPlan(Shown, Estimate):
+    """How much work a sweep is."""
+
+    table = "statuses"
+
+    def headline(self) -> str:
+        """It in one line."""
+        n = f"{self.n_designs:,} designs of {self.n_combinations:,} combinations"
+        return f"{n}; about {format_time(self.core_s)} on one core"
+
+    def blocks(self) -> Iterator[Block]:
+        """It in words."""
+        yield self.headline()
+        yield f"About {format_bytes(self.size_bytes)} in {self.n_parts:,} files"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``sweep plan --json`` prints, but for the seed."""
+        return asdict(self)
+
+
+@pythonic
+def sweep_plan(file: str | Path) -> SweepPlan:
+    """How many designs a sweep has, how long it takes and how big its results are.
+
+    Parameters
+    ----------
+    file : the sweep (YAML), or the name of a bundled one.
+
+    Raises
+    ------
+    PlannerError
+        For a sweep that is not valid.
+
+    Examples
+    --------
+    >>> sweep_plan("13_tapers")
+    <SweepPlan: 12 designs of 12 combinations; about ... on one core>
+    """
+    path_given(file, "sweep_plan", "the sweep's file")
+    found = load_sweep(given_file(file, SWEEPS))
+    probe(found, job_of(found))
+    return SweepPlan.of(estimate(found))
 
 
 @pythonic

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
+from libra_planner.api.clusters.networks import sized_network
 from libra_planner.cli.streams import answer
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.fabric.cluster import ClusterNetwork, ClusterOrder, cluster_network
-from libra_planner.inputs.parts import load_parts
-from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.plan.quotes import cluster_quotes
-from libra_planner.procurement.cluster import cluster_bill
-from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.procurement.quotes import unused_quotes
-from libra_planner.views.cluster import cluster_blocks, cluster_payload
 
+_ASKED = (
+    *("hosts", "npus_per_host", "nics_per_host", "nic", "radix", "port", "port_up", "wiring"),
+    *("planes", "reserve", "management_links", "host_ports_per_leaf", "transceivers_per_fibre"),
+    *("parts", "prices", "as_of"),
+)
+"""Options that are the arguments of the same names."""
 _FLAGS = {
     "tapers": ("--taper", ""),
     "nic": ("--nic", ""),
@@ -45,38 +44,9 @@ def _at_its_flag(fault: Fault) -> Fault:
 
 
 def _fabric(options: argparse.Namespace) -> None:
-    order = ClusterOrder(
-        n_hosts=options.hosts,
-        n_nics_per_host=options.nics_per_host or options.npus_per_host,
-        nic_Bps=_speed(options.nic, "--nic") or 0.0,
-        switch_radix=options.radix,
-        port_Bps=_speed(options.port, "--port"),
-        uplink_Bps=_speed(options.port_up, "--port-up"),
-        tapers=_tapers(options.taper),
-        wiring=options.wiring,
-        n_planes=options.planes,
-        n_reserved_hosts=options.reserve,
-        n_management_links=options.management_links,
-        most_hosts_per_leaf=options.host_ports_per_leaf,
-    )
-    network = cluster_network(order)
-    catalogue = load_parts(options.parts)
-    quotes = cluster_quotes(options.prices, options.as_of, options.parts)
-    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
-    n_per_fibre = options.transceivers_per_fibre
-    bill = cluster_bill(network, shop, n_per_fibre)
-    found = network, bill, n_per_fibre, _grown(order)
-    unused = unused_quotes(bill, quotes)
-    answer(options, lambda: cluster_payload(*found, unused), cluster_blocks(*found, unused))
-
-
-def _speed(text: str | None, flag: str) -> float | None:
-    if text is None:
-        return None
-    try:
-        return speed_bytes_per_s(text)
-    except SpecError as error:
-        raise SpecError(*(replace(fault, place=Place(flag)) for fault in error.faults)) from None
+    asked = {name: getattr(options, name) for name in _ASKED}
+    found = sized_network(**asked, taper=_tapers(options.taper))
+    answer(options, found.to_dict, found.blocks())
 
 
 def _tapers(text: str) -> tuple[float, ...]:
@@ -85,11 +55,3 @@ def _tapers(text: str) -> tuple[float, ...]:
     except ValueError:
         fix = "write 1 for 1:1, or 1,7 for 7:1 beyond the leaves"
         raise SpecError.at("--taper", f"got {text!r}", "expected numbers", fix) from None
-
-
-def _grown(order: ClusterOrder) -> ClusterNetwork | SpecError:
-    """The network of one more host, or why there is none."""
-    try:
-        return cluster_network(replace(order, n_hosts=order.n_hosts + 1))
-    except SpecError as error:
-        return error

@@ -19,6 +19,7 @@ from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError, Solver
 from libra_planner.plain_text import visible, visible_lines
 
 if TYPE_CHECKING:
+    from libra_planner.api.clusters.cases import Cases
     from libra_planner.search.best import Progress, SearchResult
     from libra_planner.views.cells import Block
 
@@ -69,6 +70,17 @@ def answer(
         print_json(source | payload())
     else:
         print_json(payload())
+
+
+def answer_cases(options: argparse.Namespace, cases: Cases, what: str = "time") -> None:
+    """Print a file of cases with its answers as JSON or CSV, and how many lack ``what``."""
+    if options.json:
+        print_json(cases.to_dict())
+        return
+    print(cases.csv(), end="")
+    if cases.n_without:
+        said = f"rows have no {what}; the column message says why"
+        print(f"{cases.n_without:,} of {len(cases):,} {said}", file=sys.stderr)
 
 
 def hint(then: str) -> None:

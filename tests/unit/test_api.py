@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import pickle
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import yaml
 
 import libra_planner as lp
 import libra_planner.search.best  # The folder must not hide the function.
+from libra_planner.cli.arguments.commands import COMMANDS
+from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
 from libra_planner.views.renderers.notebook import text
 
 
@@ -133,6 +136,11 @@ def test_an_optimum_says_what_the_command_prints(run) -> None:
     assert (best.step_time_s, best.cost_usd) == (told["step_time_s"], told["cost_usd"])
 
 
+def _written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> list[object]:
     plan = lp.load_plan(PLAN)
@@ -145,7 +153,21 @@ def results(tmp_path_factory) -> list[object]:
     written = lp.report([saved, plan], folder / "report", formats="md")
     routed = lp.flows("flowtracer_fabric", "flowtracer_flows", "greedy")
     sent = lp.collective("RI(4)_SW(8)", "all-reduce", 2**26, [100e9, 50e9])
-    whole = [plan, plan.optimize(), checked, plan.pareto(3), plan.optimize().shadow_prices]
+    others = [
+        lp.network(hosts=64, nic="400Gbps"),
+        lp.kernel("gemm", npu="h100-sxm", m=64, n=64, k=64),
+        lp.system_collective("h100-sxm", "all-reduce", 2**20),
+        lp.compared_flows(
+            "flowtracer_fabric",
+            _written(folder, "f.csv", "flow_id,src,dst,bytes\n1,0,9,1e6\n2,1,8,1e6\n"),
+            seed=0,
+        ),
+        lp.train_table(
+            _written(folder, "r.csv", "model,gpu_type,gpus,global_batch\nllama3-8b,H100,16,64\n")
+        ),
+        lp.sweep_plan("10_budgets"),
+    ]
+    whole = [plan, plan.optimize(), checked, plan.pareto(3), plan.optimize().shadow_prices, *others]
     return [*whole, step, found, swept, written, routed, sent]
 
 
@@ -190,6 +212,50 @@ def test_a_search_refuses_a_plan_that_is_not_its_file() -> None:
     plan = lp.load_plan("0d_llama3_70b")
     with pytest.raises(lp.SpecError, match="objective were changed after it was read"):
         replace(plan, objective="performance").search()
+
+
+def test_the_page_of_python_has_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    _, _, rows = page.partition("## Every command")
+    named = [row.split(" | ")[0] for row in rows.splitlines() if row.startswith("| `")]
+    commands = re.findall(r"`([a-z]+)(?: ([a-z]+))?", " ".join(named))
+    assert {first for first, _ in commands} == {*COMMANDS}
+    assert {second for first, second in commands if first == "sweep"} == {*SWEEP_ACTIONS}
+    functions = {*re.findall(r"lp\.(\w+)", rows)}
+    assert functions <= {*lp.__all__}
+    assert all(hasattr(lp.load_plan(PLAN), name) for name in re.findall(r"plan\.(\w+)\(", rows))
+
+
+JOB = """\
+workload: ./mine.yaml
+parallelism: {tp: 1, dp: 4}
+fabric:
+  topology: SW(4)
+  tiers: [pod]
+  realization: {switch_radix: 8, leaves: 2, oversubscription: 2, port_speed: 50 GB/s}
+cost_model: libra-ispass24
+constraints: [pod == 50 GB/s]
+"""
+WORK = """\
+kind: table
+source: by hand
+operations:
+- {layer: all, phase: weight_grad, compute_ms: 10, collective: {kind: all-reduce, size_bytes: 4.0e8}}
+"""
+
+
+def test_jobs_in_python_say_what_the_command_prints(tmp_path, run) -> None:
+    (tmp_path / "mine.yaml").write_text(WORK)
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for path in paths:
+        path.write_text(JOB)
+    jobs = lp.check_jobs(paths, "spray", placement="contiguous")
+    assert repr(jobs) == "<Jobs: 2 jobs by spray; slowed down 1.000x at most>"
+    told = run("check", *paths, "--policy", "spray", "--placement", "contiguous", "--json")
+    assert json.loads(json.dumps(jobs.to_dict())) == told.payload
+    assert len(jobs.to_frame()) == 2
+    with pytest.raises(TypeError, match="did you mean placement"):
+        lp.check_jobs(paths, placment="rail")
 
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebooks" / "llama3_70b.ipynb"

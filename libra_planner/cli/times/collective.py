@@ -6,16 +6,14 @@ import argparse
 import csv
 import sys
 from functools import partial
-from typing import Any
 
+from libra_planner.api.clusters.cases import answered_systems
 from libra_planner.api.collectives import Collective, solved_collective
 from libra_planner.cli.arguments.making import flag_of
-from libra_planner.cli.streams import answer, print_json
-from libra_planner.errors import Place, SpecError, located
+from libra_planner.cli.streams import answer, answer_cases, print_json
+from libra_planner.errors import Place, SpecError
 from libra_planner.inputs import collectives as inputs
 from libra_planner.inputs import runs
-from libra_planner.step.collectives.measured import INFINIBAND, Ranks, scale_up
-from libra_planner.views.times.collective import run_blocks, run_payload
 
 _FLAGS = ("--kind", "--size", "TOPOLOGY", "--bandwidth", "--latency-ns", "--chunks", "--algorithms")
 """What gives the values that have a column of their own in a file, in its order."""
@@ -32,7 +30,7 @@ def collective(options: argparse.Namespace) -> None:
         return
     if options.csv is not None and runs.is_run_file(options.csv):
         _refuse(options, "a file of systems", *_OF_TOPOLOGIES, *_OF_SYSTEMS, "kind", "size")
-        _answer_runs(options, runs.read_run_file(options.csv))
+        answer_cases(options, answered_systems(options.csv))
         return
     _refuse(options, "a topology", *_OF_SYSTEMS)
     flags = dict(zip(inputs.COLUMNS, _FLAGS, strict=True))
@@ -82,60 +80,12 @@ def _answer_run(options: argparse.Namespace) -> None:
     place = "libra-planner collective"
     if options.kind is None or options.size is None:
         raise SpecError.at(place, "got --system without --kind and --size", "", "give both")
-    size = inputs.Given(options.size, Place("--size"), in_file=False)
-    npu, law = _law(options.system)
-    with located("--system"):
-        links = scale_up(npu)
-    with located(place):
-        per_node = options.npus_per_node or links.n_per_node
-        network = options.interconnect or INFINIBAND
-        ranks = Ranks(links, options.nodes or 1, per_node, node_nic_Bps(options.nics), network)
-    run = runs.Run(runs.kind_named(options.kind), inputs.size_of(size), ranks, **law)
-    answer(options, partial(run_payload, run), run_blocks(run))
+    from libra_planner.api.clusters.systems import answered_collective  # It loads far more.
 
-
-def _law(system: str) -> tuple[str, dict[str, Any]]:
-    """The NPU of a system, and the constants and bands of its file where it has one."""
-    from libra_planner.plan.systems import is_system_file, load_system  # Files load far more.
-
-    if not is_system_file(system):
-        return system, {}
-    found = load_system(system)
-    return found.npu, {"constants": found.constants, "bands": found.bands}
-
-
-def node_nic_Bps(text: str | None) -> float:
-    """The bandwidth of all NICs of a node that an option gives; 0 without it.
-
-    >>> node_nic_Bps("8x400Gbps")
-    400000000000.0
-    """
-    if text is None:
-        return 0.0
-    from libra_planner.plan.options import speed_bytes_per_s  # Plans load far more.
-
-    number, _, speed = text.replace("X", "x", 1).partition("x")
-    if not (number.isascii() and number.isdigit() and speed):
-        expected = "expected a number of NICs and their speed"
-        raise SpecError.at("--nics", f"got {text!r}", expected, "write e.g. 8x400Gbps")
-    with located("--nics"):
-        return int(number) * speed_bytes_per_s(speed)
-
-
-def _answer_runs(options: argparse.Namespace, file: runs.RunFile) -> None:
-    if options.json:
-        found = [
-            {"message": str(x)} if isinstance(x, SpecError) else run_payload(x) for x in file.runs
-        ]
-        print_json({"cases": found})
-        return
-    added = "predicted_time_s" if "time_s" in file.columns else "time_s"
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([*file.columns, added, "message"])
-    writer.writerows([*row, *found] for row, found in zip(file.rows, file.answers(), strict=True))
-    if n_without := sum(isinstance(run, SpecError) for run in file.runs):
-        said = f"{n_without:,} of {len(file.runs):,} rows have no time; the column message says why"
-        print(said, file=sys.stderr)
+    size = inputs.size_of(inputs.Given(options.size, Place("--size"), in_file=False))
+    nodes, asked = options.nodes or 1, {name: getattr(options, name) for name in _OF_SYSTEMS[1:]}
+    found = answered_collective(options.system, options.kind, size, nodes=nodes, **asked)
+    answer(options, found.to_dict, found.blocks())
 
 
 def _attribute(flag: str) -> str:

@@ -1,0 +1,151 @@
+"""Networks that are sized without a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from libra_planner.api.given import pythonic
+from libra_planner.api.shown import Shown
+from libra_planner.errors import Place, SpecError
+from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
+from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
+from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.quotes import cluster_quotes
+from libra_planner.procurement.bill import Bill
+from libra_planner.procurement.cluster import cluster_bill
+from libra_planner.procurement.lines import Book, FabricShop
+from libra_planner.procurement.quotes import unused_quotes
+from libra_planner.units import format_usd
+from libra_planner.views.cells import Block
+from libra_planner.views.cluster import cluster_blocks, cluster_payload
+
+
+@dataclass(frozen=True, repr=False)
+class Network(Shown):
+    """The switches and cables of a cluster, and what they cost.
+
+    Parameters
+    ----------
+    network : as it is built.
+    bill : of its parts.
+    n_per_fibre : transceivers of a cable.
+    grown : the network of one more host, or why there is none.
+    unused : items that quotes name and the network has none of.
+    """
+
+    network: ClusterNetwork
+    bill: Bill
+    n_per_fibre: int
+    grown: ClusterNetwork | SpecError
+    unused: tuple[str, ...] = ()
+
+    @property
+    def cost_usd(self) -> float:
+        """With spares, at the prices of the catalogue and the quotes."""
+        return float(self.bill.total_usd)
+
+    def headline(self) -> str:
+        """It in one line."""
+        found, cables = self.network.clos.n_switches, sum(self.network.cables.values())
+        n = f"{sum(found.values()):,} switches, {cables:,} cables"
+        hosts = self.network.order.n_hosts
+        return f"{hosts:,} hosts, {n}; {format_usd(self.cost_usd)}"
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``fabric`` prints."""
+        found = self.network, self.bill, self.n_per_fibre, self.grown, self.unused
+        yield from cluster_blocks(*found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``fabric --json`` prints."""
+        found = self.network, self.bill, self.n_per_fibre, self.grown, self.unused
+        return cluster_payload(*found)
+
+
+def sized_network(
+    *,
+    hosts: int,
+    nic: str,
+    npus_per_host: int = 8,
+    nics_per_host: int | None = None,
+    radix: int = 64,
+    port: str | None = None,
+    port_up: str | None = None,
+    taper: Sequence[float] = (1.0,),
+    wiring: str = WIRINGS[0],
+    planes: int = 1,
+    reserve: int = 0,
+    management_links: int = 0,
+    host_ports_per_leaf: int | None = None,
+    transceivers_per_fibre: int = 2,
+    parts: str = BUNDLED_PARTS,
+    prices: str | None = None,
+    as_of: str | None = None,
+) -> Network:
+    """What ``fabric`` answers; :func:`network` says the rest."""
+    order = ClusterOrder(
+        n_hosts=hosts,
+        n_nics_per_host=nics_per_host or npus_per_host,
+        nic_Bps=_speed(nic, "--nic") or 0.0,
+        switch_radix=radix,
+        port_Bps=_speed(port, "--port"),
+        uplink_Bps=_speed(port_up, "--port-up"),
+        tapers=tuple(taper),
+        wiring=wiring,
+        n_planes=planes,
+        n_reserved_hosts=reserve,
+        n_management_links=management_links,
+        most_hosts_per_leaf=host_ports_per_leaf,
+    )
+    found = cluster_network(order)
+    catalogue, quotes = load_parts(parts), cluster_quotes(prices, as_of, parts)
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
+    bill = cluster_bill(found, shop, transceivers_per_fibre)
+    unused = tuple(unused_quotes(bill, quotes))
+    return Network(found, bill, transceivers_per_fibre, _grown(order), unused)
+
+
+def _speed(text: str | None, flag: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        return speed_bytes_per_s(text)
+    except SpecError as error:
+        raise SpecError(*(replace(fault, place=Place(flag)) for fault in error.faults)) from None
+
+
+def _grown(order: ClusterOrder) -> ClusterNetwork | SpecError:
+    """The network of one more host, or why there is none."""
+    try:
+        return cluster_network(replace(order, n_hosts=order.n_hosts + 1))
+    except SpecError as error:
+        return error
+
+
+@pythonic
+def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **asked: Any) -> Network:
+    """Size the network of a cluster: switches, cables, transceivers, power and price.
+
+    Parameters
+    ----------
+    hosts : servers to join.
+    nic : speed of one NIC over all planes, such as ``400Gbps``.
+    taper : links down over links up of a leaf; a second number is that of a spine.
+    asked : ``npus_per_host``, ``nics_per_host``, ``radix``, ``port``, ``port_up``, ``wiring``,
+        ``planes``, ``reserve``, ``management_links``, ``host_ports_per_leaf``,
+        ``transceivers_per_fibre``, ``parts``, ``prices``, ``as_of``, as ``fabric`` has them.
+
+    Raises
+    ------
+    SpecError
+        For what cannot be built, with the sizes that can.
+
+    Examples
+    --------
+    >>> network(hosts=256, nic="400Gbps", taper=2)
+    <Network: 256 hosts, 75 switches, 3,112 cables; $13.17M>
+    """
+    tapers = (taper,) if isinstance(taper, int | float) else tuple(taper)
+    return sized_network(hosts=hosts, nic=nic, taper=tuple(map(float, tapers)), **asked)
