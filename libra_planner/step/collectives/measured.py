@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.workload.operations import CollectiveKind
@@ -39,6 +40,10 @@ class ScaleUp:
     most_per_node: int = 8
     generation: str = ""
     Bps_by_ranks: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields that can travel: a proxy of a map cannot."""
+        return vars(self) | {"Bps_by_ranks": dict(self.Bps_by_ranks)}
 
 
 @dataclass(frozen=True)
