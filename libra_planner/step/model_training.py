@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from libra_planner.step import expression as tree
 from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
-from libra_planner.step.critical_path import COMPUTE, critical_path
+from libra_planner.step.critical_path import COMPUTE, Share, critical_path
 from libra_planner.step.layers import CONTENTION, TrainingLoop
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import (
@@ -166,13 +166,21 @@ class ModelTraining(Frozen):
         return self._builder(pricing).parts()
 
     def split_s(
-        self, model: CollectiveModel, bandwidth_bytes_per_s: tree.Array
+        self,
+        model: CollectiveModel,
+        bandwidth_bytes_per_s: tree.Array,
+        shares: Sequence[Share] = (),
     ) -> Mapping[str, float]:
         """The step's time by what takes it, at one vector; the parts add up to it (C5).
 
         Exposed communication of an axis is what its operations have on the critical path;
         ``contention_s`` is that of several axes. Without communication, stages wait for the one
         that takes longest; the bubble is the rest of what the pipeline waits.
+
+        Parameters
+        ----------
+        model, bandwidth_bytes_per_s : at which the step is told.
+        shares : its critical path, where that is known.
         """
         n_dims = self.network.topology.n_dims
 
@@ -181,7 +189,7 @@ class ModelTraining(Frozen):
 
         found = dict.fromkeys([f"exposed_{axis}_s" for axis in GROUPS_OF_AXIS], 0.0)
         found["contention_s"] = 0.0
-        for share in critical_path(self.step_time(model), bandwidth_bytes_per_s):
+        for share in shares or critical_path(self.step_time(model), bandwidth_bytes_per_s):
             if share.label != COMPUTE:
                 found[_part(share.label)] += share.seconds
         bare = self.parts(model, frozenset(_AXES))

@@ -57,7 +57,8 @@ def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     training = _whole(problem)
     if training is None:
         return {}
-    parts = training.split_s(problem.step.model, evaluation.bandwidth_bytes_per_s)
+    bandwidth = evaluation.bandwidth_bytes_per_s
+    parts = training.split_s(problem.step.model, bandwidth, evaluation.shares)
     return {**work_payload(problem, evaluation), "time": dict(parts)}
 
 
