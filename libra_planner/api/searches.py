@@ -33,7 +33,7 @@ from libra_planner.views.times.search import (
     search_payload,
 )
 
-_OF_SEARCH = (
+OF_SEARCH = (
     *("model", "npu", "gpus", "seq", "dtype"),
     *("library", "fabric", "taper", "nodes_per_leaf"),
 )
@@ -204,7 +204,7 @@ def search(
         opened = open_plan(source_of(plan), own_overrides_of(plan))
         _refuse_changed(plan, opened.base)
         return Found(opened.search(batches, n_best=n_best).run(None), opened.base)
-    refuse_unknown("search", model, _OF_SEARCH)
+    refuse_unknown("search", model, OF_SEARCH)
     missing = [name for name in ("model", "npu", "gpus") if model.get(name) is None]
     missing += [] if batches else ["global_batch"]
     if missing:

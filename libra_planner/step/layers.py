@@ -20,7 +20,7 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
-from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
+from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel
 from libra_planner.step.expression import Array, Mask
 from libra_planner.workload import operations as work
@@ -389,15 +389,6 @@ class Training(Frozen):
     def __hash__(self) -> int:
         """By what it holds, found once."""
         return self._hash
-
-    @property
-    def has_partial_groups(self) -> bool:
-        """Whether real links slow down any of its collectives (C6)."""
-        topology = self.network.topology
-        return any(
-            (real_link_slowdown(one.collective, one.group, topology) > 1).any()
-            for one in self.communications
-        )
 
     def step_time(self, model: CollectiveModel) -> tree.TimeExpression:
         """T(B) under a model of collectives, seconds: (1 + bubble) * sum over layers (C5).

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
-from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
+from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
 from libra_planner.step.critical_path import COMPUTE, Share, critical_path
 from libra_planner.step.layers import CONTENTION, TrainingLoop
@@ -126,15 +124,6 @@ class ModelTraining(Frozen):
         n_npus = int(self.trained.strategy.n_npus)
         tokens = self.workload.tokens_per_step or 0
         return self.trained.model.flops_per_token() * tokens / step_time_s / n_npus
-
-    @property
-    def has_partial_groups(self) -> bool:
-        """Whether real links slow down any of its collectives (C6)."""
-        topology = self.network.topology
-        return any(
-            bool(np.any(real_link_slowdown(one.collective, one.group, topology) > 1))
-            for one in self.communications
-        )
 
     def step_time(self, model: CollectiveModel) -> tree.TimeExpression:
         """T(B) under a model of collectives, seconds (C17)."""

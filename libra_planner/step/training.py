@@ -13,6 +13,7 @@ from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import models
+from libra_planner.step.collectives.algorithms import real_link_slowdown
 from libra_planner.step.collectives.calibrated import Calibrated, SlowedCalibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
@@ -54,6 +55,15 @@ class Member:
         return self.training.workload.memory if self.training else None
 
 
+def has_partial_groups(training: Training | ModelTraining) -> bool:
+    """Whether real links slow down any of its collectives (C6)."""
+    topology = training.network.topology
+    return any(
+        bool(np.any(real_link_slowdown(one.collective, one.group, topology) > 1))
+        for one in training.communications
+    )
+
+
 def member(
     training: Training | ModelTraining, name: str, weight: float, model: models.CollectiveModel
 ) -> Member:
@@ -65,7 +75,7 @@ def member(
         For an algorithm that cannot run.
     """
     time, own_links = training.step_time(model), None
-    if not model.has_own_links and training.has_partial_groups:
+    if not model.has_own_links and has_partial_groups(training):
         balances = isinstance(model, models.Balanced)
         real = models.Balanced(models.OwnLinks()) if balances else models.OwnLinks()
         own_links = training.step_time(real)
@@ -234,12 +244,12 @@ class Step(Frozen):
         if self.model.is_slowed:
             raise ValueError(f"{self.model} cannot be slowed down")
         if isinstance(self.model, models.Pipelined):
-            return self.under(models.SlowedPipelined(self.model.n_chunks, slowdown))
+            return self.under(models.SlowedPipelined(self.model.n_chunks, slowdown=slowdown))
         if isinstance(self.model, models.Balanced):
-            return self.under(models.Balanced(models.SlowedIdeal(slowdown)))
+            return self.under(models.Balanced(models.SlowedIdeal(slowdown=slowdown)))
         if isinstance(self.model, Calibrated):
             return self.under(SlowedCalibrated(**vars(self.model), slowdown=slowdown))
-        return self.under(models.SlowedIdeal(slowdown))
+        return self.under(models.SlowedIdeal(slowdown=slowdown))
 
     def band_s(self, bandwidth_bytes_per_s: Array) -> tuple[float, float] | None:
         """T at the ends of its error band (C23).

@@ -106,7 +106,7 @@ def test_a_slowed_tier_sends_its_own_bytes_for_longer() -> None:
     """Twice as long for what the leaf groups exchange: 24 of their own and 2 of the pods'."""
     reduce = Collective(REDUCE, 16.0, "dp")
     slowdown = Slowdown(((reduce, WHOLE),), ((1.0, 2.0, 1.0),), ((None,) * 3,))
-    found = SlowedIdeal(slowdown).traffic(reduce, WHOLE, plain_network(PODS))
+    found = SlowedIdeal(slowdown=slowdown).traffic(reduce, WHOLE, plain_network(PODS))
     assert found.tolist() == [16, 26, 2]
 
 

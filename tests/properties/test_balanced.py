@@ -112,7 +112,7 @@ def test_the_expression_is_the_value_of_the_linear_program(seed, n_dims, stacked
     group, collective = _group(rng, topology), _collective(rng)
     factors = rng.uniform(1, 4, n_dims) if slow else np.ones(n_dims)
     slowdown = Slowdown(((collective, group),), (tuple(factors),), ((None,) * n_dims,))
-    sent = SlowedIdeal(slowdown).traffic(collective, group, network)
+    sent = SlowedIdeal(slowdown=slowdown).traffic(collective, group, network)
     time = TimeExpression(balanced_time(collective, group, network, sent), n_dims)
     loads = _orders_bytes(collective, group, network, factors)
     for _ in range(3):

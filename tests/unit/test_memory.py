@@ -275,7 +275,7 @@ def test_stages_have_as_many_layers_as_any_of_the_pipelines_time(
 ) -> None:
     """No stage has more; where layers do not divide, it may be one more than any has."""
     most = max(sum(chunks) for chunks in chunk_layers(n_layers, pp, interleave))
-    assert most == most_layers(n_layers, Strategy(pp=pp, interleave=interleave))
+    assert most == most_layers(n_layers, pp)
 
 
 def test_layers_with_and_without_experts_in_turns_are_a_share_of_every_stage() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from libra_planner.errors import Fault, Place
 from libra_planner.reading import bundled
 
 Argument = tuple[Sequence[str], Mapping[str, Any]]
@@ -99,6 +101,22 @@ def flag_of(name: str) -> str:
     '--time-limit'
     """
     return f"--{name.replace('_', '-')}"
+
+
+def on_flag(fault: Fault, columns: Mapping[str, str], otherwise: str) -> Fault:
+    """A fault of a column as one of its flag.
+
+    Parameters
+    ----------
+    fault : what is wrong, its path ends with the column.
+    columns : by option.
+    otherwise : place of what no option says.
+    """
+    if fault.place is not None:
+        return fault
+    names = {column: name for name, column in columns.items()}
+    name = names.get(fault.path.rpartition(".")[2])
+    return replace(fault, path="", place=Place(flag_of(name) if name else otherwise))
 
 
 def first_given(options: argparse.Namespace, names: Iterable[str]) -> str:

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 
-from libra_planner.api.searches import Found, StrategyFrontier, searched_run
-from libra_planner.cli.arguments.making import flag_of
+from libra_planner.api.searches import OF_SEARCH, Found, StrategyFrontier, searched_run
+from libra_planner.cli.arguments.making import flag_of, on_flag
 from libra_planner.cli.streams import answer, judge_search, search_progress
-from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
+from libra_planner.errors import Infeasible, SolverFailed, SpecError
 from libra_planner.inputs.plans import open_plan, strategy_words
-from libra_planner.inputs.training.rows import parse_run
+from libra_planner.inputs.training.rows import OPTIONS, parse_run
 from libra_planner.search.best import SearchResult
 from libra_planner.search.frontier import POINTS, strategy_frontier
 from libra_planner.views.times.frontier import frontier_csv
 
-_COLUMNS = {
-    "model": "model",
-    "npu": "gpu_type",
-    "gpus": "gpus",
-    "seq": "seq",
-    "dtype": "precision",
-    "library": "parallel_style",
-    "fabric": "fabric",
-    "taper": "taper",
-    "nodes_per_leaf": "nodes_per_leaf",
-}
-_FLAGS = {column: flag_of(option) for option, column in _COLUMNS.items()}
+_COLUMNS = {name: OPTIONS[name] for name in OF_SEARCH}
 _PLACE = "libra-planner search"
 _MOST_BATCH = 10**7
 _N_BEST, _N_POINTS = 5, 25
@@ -56,7 +44,7 @@ def search(options: argparse.Namespace) -> None:
         n_best, progress = options.top or _N_BEST, search_progress()
         found = searched_run(run, batches, n_best=n_best, progress=progress)
     except SpecError as error:
-        raise type(error)(*map(_flagged, error.faults)) from None
+        raise type(error)(*(on_flag(x, _COLUMNS, _PLACE) for x in error.faults)) from None
     if not found.result.n_candidates:
         expected = "expected a batch that degrees of these NPUs divide"
         raise SpecError.at("--global-batch", f"got {options.global_batch}", expected, "")
@@ -139,11 +127,3 @@ def _batches(text: str) -> tuple[int, ...]:
         expected = f"expected from 1 to {_MOST_BATCH:,}"
         raise SpecError.at("--global-batch", f"got {text!r}", expected, "")
     return sizes
-
-
-def _flagged(fault: Fault) -> Fault:
-    """A fault of a column as one of its flag."""
-    if fault.place is not None:
-        return fault
-    flag = _FLAGS.get(fault.path.rpartition(".")[2], _PLACE)
-    return replace(fault, path="", place=Place(flag))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from libra_planner.api.clusters.cases import answered_runs
 from libra_planner.api.training import TrainingStep
-from libra_planner.cli.arguments.making import flag_of
+from libra_planner.cli.arguments.making import flag_of, on_flag
 from libra_planner.cli.streams import answer, answer_cases
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import SpecError
 from libra_planner.inputs.training.planned import fastest_microbatch, planned_run
 from libra_planner.inputs.training.rows import OPTIONS, TrainingRun, asked_run
 from libra_planner.plan.systems import System, load_system
 
-_FLAGS = {column: flag_of(option) for option, column in OPTIONS.items()}
 _AUTO = "auto"
 _PLACE = "libra-planner train"
 
@@ -30,7 +28,7 @@ def train(options: argparse.Namespace) -> None:
         plan = fastest_microbatch if options.microbatch == _AUTO else planned_run
         planned = plan(run, is_row=False, system=system)
     except SpecError as error:
-        raise type(error)(*map(_flagged, error.faults)) from None
+        raise type(error)(*(on_flag(x, OPTIONS, _PLACE) for x in error.faults)) from None
     step = TrainingStep(planned, options.attention_flops)
     answer(options, step.to_dict, step.blocks())
 
@@ -45,14 +43,6 @@ def _asked(options: argparse.Namespace) -> TrainingRun:
         raise SpecError.at(_PLACE, "got no --npu", "", "give one: 'list npus', or --csv RUNS")
     given = {name: getattr(options, name) for name in OPTIONS}
     return asked_run({name: value for name, value in given.items() if value != _AUTO})
-
-
-def _flagged(fault: Fault) -> Fault:
-    """A fault of a column as one of its flag."""
-    if fault.place is not None:
-        return fault
-    flag = _FLAGS.get(fault.path.rpartition(".")[2], _PLACE)
-    return replace(fault, path="", place=Place(flag))
 
 
 def _answer_file(options: argparse.Namespace) -> None:

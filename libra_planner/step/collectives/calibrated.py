@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import measured
 from libra_planner.step.collectives.algorithms import Network, full_bytes
-from libra_planner.step.collectives.models import CollectiveModel, Slowdown
+from libra_planner.step.collectives.models import CollectiveModel, Slowed
 from libra_planner.step.expression import Array
 from libra_planner.workload.operations import Collective, Group
 
@@ -156,16 +156,8 @@ class Calibrated(CollectiveModel):
 
 
 @dataclass(frozen=True)
-class SlowedCalibrated(Calibrated):
-    """:class:`Calibrated` with the links' real share of their bandwidth, as a check finds it.
-
-    Parameters
-    ----------
-    slowdown : of every collective of the step.
-    """
-
-    slowdown: Slowdown = field(kw_only=True, repr=False)
-    is_slowed = True
+class SlowedCalibrated(Slowed, Calibrated):
+    """:class:`Calibrated` with the links' real share of their bandwidth."""
 
     def line_bytes(
         self, collective: Collective, group: Group, network: Network
@@ -174,11 +166,6 @@ class SlowedCalibrated(Calibrated):
         factors = self.slowdown.factors_of(collective, group).tolist()
         found = super().line_bytes(collective, group, network)
         return {dim: factors[dim] * n_bytes for dim, n_bytes in found.items()}
-
-    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
-        """Factors times the bytes of a send."""
-        sent = super().send_traffic(n_bytes, group, network)
-        return sent * self.slowdown.send_factors_of(group)
 
 
 def _line(n_bytes: float, steps_s: float, dim: int, n_dims: int) -> tree.Node:

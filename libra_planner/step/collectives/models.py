@@ -228,16 +228,28 @@ class Slowdown(Frozen):
 
 
 @dataclass(frozen=True)
-class SlowedIdeal(Ideal):
-    """:class:`Ideal` with the links' real share of their bandwidth, as a check finds it.
+class Slowed(CollectiveModel):
+    """What models have that count the links' real share of their bandwidth, as a check finds it.
 
     Parameters
     ----------
     slowdown : of every collective of the step.
     """
 
-    slowdown: Slowdown = field(repr=False)
-    has_own_links = is_slowed = True
+    slowdown: Slowdown = field(kw_only=True, repr=False)
+    is_slowed = True
+
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Factors times the bytes of a send."""
+        sent = super().send_traffic(n_bytes, group, network)
+        return sent * self.slowdown.send_factors_of(group)
+
+
+@dataclass(frozen=True)
+class SlowedIdeal(Slowed, Ideal):
+    """:class:`Ideal` with the links' real share of their bandwidth."""
+
+    has_own_links = True
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Factors times C3's bytes.
@@ -250,23 +262,10 @@ class SlowedIdeal(Ideal):
         flat = [network.is_flat(collective.kind, i) for i in range(len(own))]
         return slowed + np.where(flat, loads(slowed) - slowed, loads(own) - own)
 
-    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
-        """Factors times the bytes of a send."""
-        sent = super().send_traffic(n_bytes, group, network)
-        return sent * self.slowdown.send_factors_of(group)
-
 
 @dataclass(frozen=True)
-class SlowedPipelined(Pipelined):
-    """:class:`Pipelined` with the links' real share of their bandwidth, as a check finds it.
-
-    Parameters
-    ----------
-    slowdown : of every collective of the step.
-    """
-
-    slowdown: Slowdown = field(repr=False)
-    is_slowed = True
+class SlowedPipelined(Slowed, Pipelined):
+    """:class:`Pipelined` with the links' real share of their bandwidth."""
 
     def visits(
         self, collective: Collective, group: Group, network: Network
@@ -278,11 +277,6 @@ class SlowedPipelined(Pipelined):
             replace(stop, message_bytes=tuple(factors[stop.dim] * n for n in stop.message_bytes))
             for stop in messages.visits(collective, group, replace(network, algorithms=algorithms))
         ]
-
-    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
-        """Factors times the bytes of a send."""
-        sent = super().send_traffic(n_bytes, group, network)
-        return sent * self.slowdown.send_factors_of(group)
 
 
 @dataclass(frozen=True)

@@ -125,15 +125,16 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         yield f"Assumed: {escape('; '.join(base.notes))}"
 
 
-def _row(rank: str, run: PlannedRun) -> list[str]:
-    one = run.strategy
+def _strategy_cells(one: Strategy) -> list[str]:
     counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
     batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
+    return [*counts, *batch, Recompute(int(one.recompute)).name.lower()]
+
+
+def _row(rank: str, run: PlannedRun) -> list[str]:
     return [
         rank,
-        *counts,
-        *batch,
-        Recompute(int(one.recompute)).name.lower(),
+        *_strategy_cells(run.strategy),
         format_time(run.step_time_s),
         f"{run.tokens_per_s_per_gpu:,.1f}",
         f"{run.mfu_fraction():.1%}",
@@ -232,14 +233,10 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
 
 
 def _candidate_row(rank: str, found: Candidate) -> list[str]:
-    one, optimum = found.strategy, found.optimum
-    counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
-    batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
+    optimum = found.optimum
     return [
         rank,
-        *counts,
-        *batch,
-        Recompute(int(one.recompute)).name.lower(),
+        *_strategy_cells(found.strategy),
         format_time(optimum.step_time_s),
         f"${optimum.cost_usd:,.0f}",
         " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s),

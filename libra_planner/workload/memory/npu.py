@@ -139,12 +139,12 @@ def _stages(model: Transformer, strategy: Strategy) -> _Stage:
     last = np.broadcast_to(np.asarray(strategy.pp) - 1, np.broadcast_shapes(*shapes))
     index = [np.zeros_like(last), last]
     if model.experts is not None and model.n_dense_layers:
-        chunk = -(-model.n_layers // np.asarray(strategy.pp * strategy.interleave))
+        chunk = stages.most_layers(model.n_layers, strategy.pp * strategy.interleave)
         begin = model.n_dense_layers // chunk
         index += [np.minimum(begin, last), np.minimum(begin + 1, last)]
     stage = np.stack(index)
     dense = stages.first_dense_layers(model, strategy, stage)
-    layers = stages.most_layers(model.n_layers, strategy)
+    layers = stages.most_layers(model.n_layers, strategy.pp)
     return _Stage(stage, stage == last, dense, layers - dense)
 
 

@@ -13,8 +13,8 @@ from libra_planner.workload.transformer import Transformer
 Numbers = NDArray[Any]
 
 
-def most_layers(n_layers: int, strategy: Strategy) -> Numbers:
-    """Layers of the stage that has most of them, over all its chunks.
+def most_layers(n_layers: int, n_parts: Count) -> Numbers:
+    """Layers of the part that has most of them, a stage or a chunk of one.
 
     Libraries differ in which stages have a layer more than others; memory counts every stage as
     one of these.
@@ -22,16 +22,14 @@ def most_layers(n_layers: int, strategy: Strategy) -> Numbers:
     Parameters
     ----------
     n_layers : of the model.
-    strategy : its pp and interleave.
+    n_parts : stages, or the chunks of all stages.
 
     Examples
     --------
-    >>> most_layers(126, Strategy(pp=np.array([1, 8, 9]))).tolist()
+    >>> most_layers(126, np.array([1, 8, 9])).tolist()
     [126, 16, 14]
     """
-    pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
-    least, longer = np.divmod(n_layers, pp * interleave)
-    return np.asarray(interleave * least - -longer // pp)
+    return np.asarray(-(-n_layers // np.asarray(n_parts)))
 
 
 def first_dense_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
@@ -55,12 +53,12 @@ def first_dense_layers(model: Transformer, strategy: Strategy, stage: Count) -> 
     >>> first_dense_layers(deepseek, Strategy(pp=61), np.arange(5)).tolist()
     [1, 1, 1, 0, 0]
     """
-    most = most_layers(model.n_layers, strategy)
+    most = most_layers(model.n_layers, strategy.pp)
     if model.experts is None:
         return np.asarray(most + 0 * stage)
     if model.is_interleaved:
         return np.asarray(model.n_dense_layers / model.n_layers * most + 0 * stage)
-    chunk = -(-model.n_layers // np.asarray(strategy.pp * strategy.interleave))
+    chunk = most_layers(model.n_layers, strategy.pp * strategy.interleave)
     return np.asarray(np.clip(model.n_dense_layers - stage * chunk, 0, chunk))
 
 
