@@ -21,17 +21,19 @@ function make(tag, attributes = {}, ...inside) {
 for (const one of columns) {
   const format = new Intl.NumberFormat("en-US", { minimumFractionDigits: one.axis ? 0 : one.digits, maximumFractionDigits: one.digits });
   one.shown = v => v === null ? "-" : v === true ? "yes" : v === false ? "no" : one.text ? String(v) : format.format(v * one.scale);
-  one.title = one.unit ? `${one.label}, ${one.unit}` : one.label;
   const k = columns.indexOf(one), known = rows.map(row => row[k]).filter(v => v !== null);
   if (one.text) one.values ??= [...new Set(known)].sort();
   else [one.low, one.high] = known.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+  one.log = !one.text && !one.axis && one.low > 0 && one.high > data.many * one.low;
+  one.title = `${one.label}${one.unit ? `, ${one.unit}` : ""}`;
 }
 const words = rows.map(row => columns.map((one, k) => one.shown(row[k])).join(" ").toLowerCase());
 /** Where a value stands between the ends of its column, 0 to 1; values of few at equal distances. */
 function place(one, v, even = true) {
   if (v === null) return null;
   if (one.values && (even || one.text)) return one.values.length > 1 ? one.values.indexOf(v) / (one.values.length - 1) : 0.5;
-  return one.high > one.low ? (v - one.low) / (one.high - one.low) : 0.5;
+  const size = x => one.log ? Math.log(x) : x;
+  return one.high > one.low ? (size(v) - size(one.low)) / (size(one.high) - size(one.low)) : 0.5;
 }
 function ramp(t) {
   const k = Math.min(RAMP.length - 2, Math.floor(t * (RAMP.length - 1))), f = t * (RAMP.length - 1) - k;
@@ -57,6 +59,11 @@ function ticks(one, k) {
   }
   const low = one.low * one.scale, high = one.high * one.scale, rough = (high - low) / 5;
   if (!(rough > 0)) return [[0.5, one.shown(one.low)]];
+  if (one.log) {
+    const powers = [], steps = high / low > 1000 ? [1] : [1, 2, 5];
+    for (let p = 10 ** Math.floor(Math.log10(low)); p <= high; p *= 10) powers.push(...steps.map(m => m * p).filter(v => v >= low && v <= high));
+    return powers.map(v => [place(one, v / one.scale), Number(v.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 9 })]);
+  }
   const ten = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find(m => m * ten >= rough) * ten, found = [];
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-6; v += step)
@@ -80,8 +87,8 @@ function scatter() {
     const y = H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
     svg.append(make("line", { class: "line", x1: m.l, x2: W - m.r, y1: y, y2: y }), make("text", { class: "soft", x: m.l - 6, y: y + 4, "text-anchor": "end" }, cut(text, 9)));
   }
-  svg.append(make("text", { class: "name", x: (m.l + W - m.r) / 2, y: H - 6, "text-anchor": "middle" }, cx.title),
-    make("text", { class: "name", transform: `translate(13 ${(m.t + H - m.b) / 2}) rotate(-90)`, "text-anchor": "middle" }, cy.title));
+  svg.append(make("text", { class: "name", x: (m.l + W - m.r) / 2, y: H - 6, "text-anchor": "middle" }, cx.title + (cx.log ? " (log)" : "")),
+    make("text", { class: "name", transform: `translate(13 ${(m.t + H - m.b) / 2}) rotate(-90)`, "text-anchor": "middle" }, cy.title + (cy.log ? " (log)" : "")));
   const known = drawn().filter(i => rows[i][state.x] !== null && rows[i][state.y] !== null), spots = new Map();
   for (const i of known) {
     const x = X(rows[i][state.x]), y = Y(rows[i][state.y]), lost = isActive.has(i) ? "" : " off";

@@ -19,7 +19,14 @@ from libra_planner.sweeps.columns import column_named
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
 from libra_planner.views.sweeps.answers import time_words
-from libra_planner.views.sweeps.points import MOST_LABELS, MOST_RIMS, Points, in_order, swept_words
+from libra_planner.views.sweeps.points import (
+    MANY_TIMES,
+    MOST_LABELS,
+    MOST_RIMS,
+    Points,
+    in_order,
+    swept_words,
+)
 
 _DATELESS: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
@@ -155,10 +162,23 @@ def _frontier(results: Results, axes: Any) -> None:
     axes.set(xlabel="cost, M$ (left is cheaper)", ylabel=ylabel)
     axes.grid(color="0.9", linewidth=0.5)
     axes.margins(0.08)
-    axes.ticklabel_format(useOffset=False, style="plain")
+    _scale(at, axes)
     _title(results, axes, f"{what} against cost".capitalize())
     _legend(points, looks, left, axes)
     _labels(points, at, axes)
+
+
+def _scale(at: Any, axes: Any) -> None:
+    """Logarithms where figures differ by far; what is drawn where there is nothing."""
+    if not np.isfinite(at).any():
+        axes.text(0.5, 0.5, "no design has an optimum", ha="center", transform=axes.transAxes)
+        return
+    for values, axis, name in zip(at.T, (axes.xaxis, axes.yaxis), "xy", strict=True):
+        if 0 < np.nanmin(values) < np.nanmax(values) / MANY_TIMES:
+            axes.set(**{f"{name}scale": "log"})
+            axis.set_major_formatter("{x:g}")
+        else:
+            axes.ticklabel_format(axis=name, useOffset=False, style="plain")
 
 
 def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:

@@ -17,6 +17,7 @@ from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.points import (
+    MANY_TIMES,
     MOST_LABELS,
     MOST_RIMS,
     Points,
@@ -175,8 +176,8 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
     front = [i for one in points.fronts.values() for i in one]
     if front and points.cost:
         yield (
-            f"{len(front):,} designs are on the frontier: none of the {n:,} here beats them in "
-            f"time and cost. Best per dollar is the least time times cost."
+            f"On the frontier: {len(front):,} of the {n:,} designs here. No other one beats them "
+            f"in time and cost. Best per dollar is the least time times cost."
         )
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
@@ -215,6 +216,7 @@ def page_data(points: Points) -> dict[str, Any]:
         "marker": marked,
         "parallel": list(_parallel(points, columns))[:_MOST_AXES],
         "most": _MOST_DRAWN,
+        "many": MANY_TIMES,
         "most_labels": MOST_LABELS,
         "rims": len(points.labels) <= MOST_RIMS,
     }

@@ -22,6 +22,8 @@ _LONGEST = 32
 _LONGEST_LABEL = 32
 MOST_LABELS = 24
 """Labels of a picture; of a longer frontier evenly spaced designs have them."""
+MANY_TIMES = 30
+"""The largest over the smallest figure from which on a scale is logarithmic."""
 MOST_RIMS = 150
 """Designs of a frontier up to which each has a rim: rims of more would hide the colours."""
 
