@@ -165,6 +165,17 @@ def _check_batch(global_batch: int, dp: int, microbatch: int) -> None:
     raise SpecError(Fault(got, expected, fix, "global_batch"))
 
 
+def hidden_text(strategy: Strategy, axis: str) -> str:
+    """How much of an axis' communication hides, for people.
+
+    >>> hidden_text(Strategy(tp=2, sequence_parallel=True), "tp")
+    'tp 0% but for inputs gathered again'
+    """
+    share = getattr(strategy.overlap, axis)
+    gathers = axis == "tp" and strategy.sequence_parallel and not share
+    return f"{axis} {share:.0%}{' but for inputs gathered again' * bool(gathers)}"
+
+
 def strategy_words(
     strategy: Strategy, library: LibraryDefaults, *, has_loop: bool = False
 ) -> list[str]:
@@ -201,9 +212,7 @@ def strategy_words(
             "sequence parallel" if strategy.sequence_parallel else "no sequence parallelism"
         )
     shares = strategy.overlap
-    hidden = [f"{x} {getattr(shares, x):.0%}" for x in ("tp", "cp", "ep", "dp")]
-    if strategy.sequence_parallel and not shares.tp:
-        hidden[0] += " but for inputs gathered again"
+    hidden = [hidden_text(strategy, axis) for axis in ("tp", "cp", "ep", "dp")]
     sends = "p2p" if shares.p2p else "no p2p"
     if has_loop:
         sends = "sends hide" if shares.p2p else "sends do not hide"

@@ -10,6 +10,7 @@ from libra_planner.errors import SpecError
 from libra_planner.inputs.training.bands import own_band_fraction, step_band_s, step_class
 from libra_planner.inputs.training.memory import RunMemory
 from libra_planner.inputs.training.planned import PlannedRun
+from libra_planner.plan.steps.strategies import hidden_text
 from libra_planner.units import (
     BYTES_PER_GB,
     FLOPS_PER_TFLOPS,
@@ -171,7 +172,7 @@ def _overlap_line(run: PlannedRun) -> str:
     """What of communication hides behind compute where there is enough of it."""
     one = run.strategy
     used = [name for name in ("tp", "cp", "ep", "dp") if getattr(one, name) > 1]
-    shares = [f"{name} {getattr(one.overlap, name):.0%}" for name in used]
+    shares = [hidden_text(one, name) for name in used]
     sends = [f"sends {'100%' if one.overlap.p2p else '0%'}"] if one.pp > 1 else []
     return f"Hides behind compute, as far as there is enough: {', '.join(shares + sends) or 'none'}"
 
