@@ -114,6 +114,7 @@ def test_a_first_plan_is_optimized_and_says_what_comes_next(run, monkeypatch) ->
     assert sys.stderr.getvalue().count("next:") == 0
     payload = json.loads(done.out)
     assert payload["bandwidth_GBps"] == pytest.approx([450, 50], rel=1e-9)
+    assert payload["step_time_low_s"] < payload["step_time_s"] < payload["step_time_high_s"]
     degrees = payload["set"][-1]
     assert run("optimize", "plan.yaml", "--set", degrees).code == 0
     said = sys.stderr.getvalue().splitlines()[-1]

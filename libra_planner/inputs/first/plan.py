@@ -27,6 +27,7 @@ from libra_planner.plan.prices import load_price_book
 from libra_planner.plan.quotes import OFFERED, OPTIONAL, PER_GBPS, REQUIRED
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
+from libra_planner.step.collectives.measured import measured_npu
 from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS
 
 _DTYPE = "bf16"
@@ -196,6 +197,15 @@ class FirstPlan:
         return _domain(self.npu)
 
     @property
+    def has_measured_collectives(self) -> bool:
+        """Whether collectives of the NPU were measured, on a switch (C20)."""
+        try:
+            measured_npu(self.npu)
+        except SpecError:
+            return False
+        return self.domain.joined_by != MESH
+
+    @property
     def n_nodes(self) -> int:
         """Domains."""
         return self.n_npus // self.domain.n_npus
@@ -267,6 +277,8 @@ class FirstPlan:
         yield _line(
             f"npu: {self.npu}", "its kernels make the time; the model has to fit its memory"
         )
+        if self.has_measured_collectives:
+            yield _line("fidelity: calibrated", "collectives as NCCL was measured; or ideal")
         yield "fabric:"
         yield from self._fabric()
         yield _line(f"cost_model: {_PRICES}", "prices per GB/s: libra-planner list cost-models")
