@@ -20,7 +20,8 @@ def strategy_section(comparison: Comparison) -> Section | None:
     rows: list[_Row] = []
     paragraphs = [
         "These designs leave their parallelism open. The strategy was searched among all that fit "
-        "the NPUs, by the plan's model of a step; the search does not see links and routing. Rank "
+        "the NPUs, by the plan's model of a step at the bandwidth asked for; the search does not "
+        "see whole ports and routing. Rank "
         "1 is the strategy of the design."
     ]
     for one in comparison.candidates:
