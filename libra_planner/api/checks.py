@@ -22,7 +22,6 @@ from libra_planner.views import check as view
 from libra_planner.views.cells import Block
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 from libra_planner.views.plan import as_checked
-from libra_planner.views.routed import routed_blocks, routed_payload
 from libra_planner.views.training.found import found_blocks, found_payload
 
 if TYPE_CHECKING:
@@ -219,11 +218,15 @@ class Routed(_OnLinks):
 
     def blocks(self) -> Iterator[Block]:
         """What ``optimize --routing`` prints."""
+        from libra_planner.views.routed import routed_blocks
+
         yield from routed_blocks(self.plan, self.evaluation, self.routed)
         yield from found_blocks(self.found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``optimize --routing --json`` prints."""
+        from libra_planner.views.routed import routed_payload
+
         traffic, statistics = self.question.traffic(self.plan), self.question.statistics
         found = self.plan, self.routed, self.evaluation
         return routed_payload(*found, traffic, statistics=statistics) | found_payload(self.found)
