@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
@@ -41,6 +43,29 @@ def test_commands_print_what_the_page_shows(page: Path, run, tmp_path, monkeypat
         assert result.code == 0, (command, result.err)
         printed = [line.rstrip() for line in (result.out + result.err).splitlines()]
         assert [line for line in shown if line not in printed] == [], command
+
+
+def test_figures_in_the_prose_of_tutorials_are_printed_today(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweeps = (DOCS / "tutorials" / "sweeps.md").read_text(encoding="utf-8")
+    assert run("sweep", "run", "13_tapers", "-o", "tapers").code == 0
+    rows = {(row.nic, row.taper): row for row in lp.sweep_results("tapers").to_frame().itertuples()}
+    slow, fast = rows[25, 8], rows[100, 1]
+    assert f"from {slow.step_time_s:.2f} s to {fast.step_time_s:.2f} s" in sweeps
+    assert f"by {100 * (1 - fast.step_time_s / slow.step_time_s):.0f} %" in sweeps
+    assert f"from ${slow.cost_usd / 1e6:.0f}M to ${fast.cost_usd / 1e6:.0f}M" in sweeps
+    assert rows[25, 4].row == 2
+
+    page = DOCS / "tutorials" / "procurement.md"
+    text, (command, _), *_ = page.read_text(encoding="utf-8"), *_commands(page)
+    said = run(*shlex.split(command)[1:], "--formats", "csv").out
+    (assumed,) = re.findall(r"(\d+)% of its price is assumed", said)
+    assert f"{assumed} % of that price is assumed" in text
+    changes = Path("report/report-would-change.csv").read_text(encoding="utf-8")
+    (factor,) = re.findall(r"price of nic-200g,.*\((\d\.\d)\d?x\)", changes)
+    (shorter,) = re.findall(r"step time of B,.*\(-(\d\.\d)%\)", changes)
+    assert f"{factor} times as much as listed" in text
+    assert f"{shorter} % shorter" in text
 
 
 def test_the_own_model_of_its_page_is_what_init_writes(run, tmp_path, monkeypatch) -> None:
