@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -288,6 +289,8 @@ Change the plan or the bandwidths, pin again, and compare here."""
 
 _LEAST_SIDE, _MOST_SIDE = 44, 90
 """Cells of the pictures beside the table: fewer say too little, more add nothing."""
+_LEAST_TEXT = 24
+"""Cells of a text before its column is cut; figures and their deltas take no more."""
 _CALM_S = 0.1
 _HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
 
@@ -328,7 +331,7 @@ class ComparePane(Pane):
     def show_session(self) -> None:
         pins, baseline = self.session.pins, self.session.baseline
         names = tuple(pin.name for pin in pins)
-        shown = (names, baseline, self._words, self._sorted, self._falls)
+        shown = (names, baseline, self._words, self._sorted, self._falls, self.size.width)
         if shown == self._of:
             return
         chosen = self._chosen
@@ -349,6 +352,8 @@ class ComparePane(Pane):
         if not pins:
             return
         rows = [row for row in self._rows if row.has(self._words)]
+        head = max(len(row.name) for row in self._rows) + 2
+        each = max((self.size.width - head - 2) // len(pins) - 2, _LEAST_TEXT)
         found = f"/{self._words}: {len(rows)} of {len(self._rows)}" if self._words else ""
         table.add_column(Text(found, "italic"))
         for i in self._order:
@@ -357,11 +362,13 @@ class ComparePane(Pane):
         for row in rows:
             is_sorted = bool(row.values) and row.name == self._sorted
             mark = ("▼" if self._falls else "▲") * is_sorted
-            cells = [_cell(row.texts[i], row.deltas[i]) for i in self._order]
-            table.add_row(Text(f"{row.name}{mark}", "bold"), *cells)
+            cells = [_cell(row.texts[i], row.deltas[i], each) for i in self._order]
+            height = max(cell.plain.count("\n") for cell in cells) + 1
+            table.add_row(Text(f"{row.name}{mark}", "bold"), *cells, height=height)
         table.move_cursor(column=list(self._order).index(chosen) + 1)
 
     def on_resize(self, _event: Resize) -> None:
+        self.call_after_refresh(self.show_session)
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
@@ -374,7 +381,9 @@ class ComparePane(Pane):
         lines = bar_lines(pins, width - 2) if pins else []
         # Beside rows and bars: the heading, a scrollbar, the hint and a gap before and after.
         said = bool(disagreement(pins))
-        taken = self.query_one(DataTable).row_count + len(lines) + 5 + said
+        table = self.query_one(DataTable)
+        n_rows = sum(row.height for row in table.ordered_rows)
+        taken = n_rows + len(lines) + 5 + said
         self.set_class(bool(lines) and taken <= self.size.height, "-charts")
         chart.update(_inked_lines(lines))
         self._draw_soon()
@@ -495,6 +504,7 @@ def _fault(name: str) -> str:
     return ""
 
 
-def _cell(text: str, delta: str) -> Text:
-    cell = Text(text)
+def _cell(text: str, delta: str, n_cells: int = 1000) -> Text:
+    """A figure with its delta, or a text in lines that are no longer than there is room for."""
+    cell = Text("\n".join(textwrap.wrap(text, n_cells)))
     return cell.append(f"  {delta}", "italic") if delta else cell

@@ -116,7 +116,8 @@ def _card_grid(
 
 def figures_table(pins: Sequence[Pin], n_cells: int) -> Table:
     """Designs that can be reported: as many of the figures of Compare as there is room for."""
-    rows = [row for row in compared_rows(pins, 0) if row.name and row.name not in _SAID]
+    found = {row.name: row for row in compared_rows(pins, 0) if row.name not in _SAID}
+    rows = [found.pop(name) for name in _FIRST if name in found] + [*found.values()]
     table, taken = Table(box=None, padding=(0, 2, 0, 0)), 0
     columns = []
     for name, texts in [("design", [pin.name for pin in pins]), *((x.name, x.texts) for x in rows)]:
@@ -130,8 +131,9 @@ def figures_table(pins: Sequence[Pin], n_cells: int) -> Table:
     return table
 
 
-_SAID = ("plan", "settings")
-"""Rows of Compare that take many cells for what the report says anyway."""
+_FIRST = ("step time", "network cost", "perf/cost vs equal", "rules")
+_SAID = ("plan", "settings", "")
+"""Rows of Compare: those that decide, and those that the report says anyway."""
 
 _LEAST_CARD = 36
 """Cells that a card needs beside others."""
