@@ -54,6 +54,16 @@ def test_the_main_command_names_a_bundled_example() -> None:
     assert "libra-planner optimize 0e_rails_2to1" in README
 
 
+def test_figures_of_the_readme_are_those_of_the_pages() -> None:
+    accuracy, speed = ((ROOT / "docs" / name).read_text() for name in ("accuracy.md", "speed.md"))
+    (n, error) = re.search(
+        r"\| all that are fitted \| these rows \| (\d+) \| (\d+)\.\d%", accuracy
+    ).groups()
+    assert f"{error} % off on average over {n} published runs" in README
+    (seconds,) = re.search(r"\| 1,000,000 designs of GPT-3 .* \| (\d+) s \|", speed).groups()
+    assert f"a million designs of GPT-3 take {seconds} s" in README
+
+
 def test_the_readme_is_read_in_five_minutes() -> None:
     assert len(README.split()) <= 720
 
