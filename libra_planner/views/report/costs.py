@@ -120,6 +120,8 @@ def cost_text(one: Candidate) -> str:
     problem, total, lines = one.proposal.problem, one.bill.total_usd, cost_lines(one)
     if problem.prices.bills is not None:
         return f"The cost that optimize prints for {one.letter} is this bill (prices: bill)."
+    if one.bill.missing:
+        return f"The bill of {one.letter} lacks prices, so no cost stands beside it."
     has_fixed, plan_usd = problem.prices.fixed_usd > 0, _plan_usd(lines)
     moved = total - plan_usd
     what = "linear in bandwidth, plus fixed_cost" if has_fixed else "of the network alone, linear"
