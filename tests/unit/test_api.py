@@ -98,6 +98,9 @@ def test_a_plan_comes_from_a_path_a_name_or_a_dict() -> None:
         (lambda: lp.load_plan(lp.load_plan(PLAN)), "a plan that is loaded"),
         (lambda: lp.load_plan(PLAN).check(sedes=2), "did you mean seeds?"),
         (lambda: lp.train("llama3-8b", npu="h100-sxm", globalbatch=2), "did you mean global_batch"),
+        (lambda: lp.network(hosts=4, nic="400Gbps", wirings="x"), "did you mean wiring"),
+        (lambda: lp.calibrate("x.yaml", ncl=["a"]), "did you mean nccl"),
+        (lambda: lp.kernel("gemm", npu="h100-sxm", mm=2), "did you mean m"),
     ],
 )
 def test_slips_of_kind_say_what_to_write(call, said: str) -> None:

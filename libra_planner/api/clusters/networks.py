@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from libra_planner.api.given import pythonic
 from libra_planner.api.shown import Shown
+from libra_planner.api.training import refuse_unknown
 from libra_planner.errors import Place, SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
@@ -147,5 +149,6 @@ def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **ask
     >>> network(hosts=256, nic="400Gbps", taper=2)
     <Network: 256 hosts, 75 switches, 3,112 cables; $13.17M>
     """
+    refuse_unknown("network", asked, tuple(inspect.signature(sized_network).parameters))
     tapers = (taper,) if isinstance(taper, int | float) else tuple(taper)
     return sized_network(hosts=hosts, nic=nic, taper=tuple(map(float, tapers)), **asked)

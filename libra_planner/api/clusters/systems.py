@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -10,7 +11,8 @@ from typing import Any
 
 from libra_planner.api.given import pythonic
 from libra_planner.api.shown import Shown
-from libra_planner.errors import SpecError, closest, located
+from libra_planner.api.training import refuse_unknown
+from libra_planner.errors import SpecError, located
 from libra_planner.files import write_files
 from libra_planner.inputs import runs
 from libra_planner.inputs.kernel_rows import KernelRow, kernel_row
@@ -230,9 +232,7 @@ def kernel(
     >>> kernel("gemm", npu="h100-sxm", m=4096, n=8192, k=8192)
     <Kernel: gemm in bf16 on h100-sxm; 768.586 us>
     """
-    for name in shape:
-        if name not in SHAPE:
-            raise TypeError(f"kernel: got the argument {name!r}; {closest(name, list(SHAPE))}")
+    refuse_unknown("kernel", shape, tuple(SHAPE))
     cells = {SHAPE[name]: str(value) for name, value in shape.items()}
     cells |= {"gpu_type": npu, "op": op, "dtype": dtype, "pass": way, "causal": str(causal)}
     return answered_kernel(cells, catalogue, burst=burst)
@@ -382,4 +382,5 @@ def calibrate(output: str | Path, **asked: Any) -> Calibration:
     SpecError
         For files that are wrong, or too few measurements.
     """
+    refuse_unknown("calibrate", asked, tuple(inspect.signature(calibrated).parameters))
     return calibrated(output, **asked)

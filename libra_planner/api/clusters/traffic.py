@@ -10,10 +10,11 @@ from typing import Any
 from libra_planner.api.flow_lists import flows
 from libra_planner.api.given import path_given, pythonic
 from libra_planner.api.shown import Shown
+from libra_planner.api.training import refuse_unknown
 from libra_planner.check.degraded import JobReport, SharedFabric
 from libra_planner.check.measured import MeasuredReport, measured_report
 from libra_planner.check.report import RoutedList
-from libra_planner.errors import closest, located
+from libra_planner.errors import located
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_hops
 from libra_planner.reading.bundled import given_file
@@ -172,9 +173,7 @@ def check_jobs(
     PlannerError
         For plans that are wrong or have no optimum, or do not agree on the fabric.
     """
-    for name in asked:
-        if name not in _OF_JOBS:
-            raise TypeError(f"check_jobs: got the argument {name!r}; {closest(name, _OF_JOBS)}")
+    refuse_unknown("check_jobs", asked, _OF_JOBS)
     for plan in plans:
         path_given(plan, "check_jobs", "plans")
     overrides = (settings,) if isinstance(settings, str) else tuple(settings)
