@@ -19,7 +19,7 @@ from libra_planner.tui.files import (
     remember,
     save_plan,
 )
-from libra_planner.tui.screens.plan_form import faults_by_key, form_fields
+from libra_planner.tui.screens.plan_form import completion, faults_by_key, form_fields
 from libra_planner.tui.session import Session, best_design, read_plan
 from tests.tui.conftest import PLAN
 
@@ -252,3 +252,22 @@ def test_a_broken_list_of_recent_plans_is_no_list(tmp_path: Path) -> None:
     for text in ('{"path": 3', "[" * 30_000):
         (folder / "recent.json").write_text(text)
         assert recent_plans() == {}
+
+
+def test_lists_are_typed_with_commas_and_rules_complete_with_the_plans_tiers(
+    plan_file: Path,
+) -> None:
+    reading = read_plan(plan_file, ())
+    assert reading.document is not None
+    fields = {field.key: field for field in form_fields(reading.document, ())}
+    tiers = fields["fabric.tiers"]
+    assert tiers.text == "chiplet, package, node, pod"
+    assert tiers.setting(tiers.text) == '["chiplet", "package", "node", "pod"]'
+    assert tiers.setting('["node"]') == '["node"]'
+    assert read_plan(plan_file, (f"fabric.tiers={tiers.setting(tiers.text)}",)).faults == ()
+    rule = fields["constraints.0"]
+    assert completion("pod <", rule.words) == "pod <= 100 GB/s"
+    assert completion("T", rule.words) == "total == 500 GB/s"
+    assert completion("taper(", rule.words) is None  # Only tiers of a stack have one.
+    assert completion("RI(4)_f", (), ("RI(4)", "FC(8)")) == "RI(4)_FC(8)"
+    assert completion("", rule.words) is None

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import DescendantBlur
-from textual.suggester import SuggestFromList
+from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input, Select, Static
 
@@ -65,6 +65,8 @@ class FormField:
     line : in the file; ``None`` for a value that was edited or is not there.
     choices : known names; empty for free text.
     edited : whether it differs from the file.
+    is_list : whether it is names, typed with commas between them.
+    words : texts that may be meant by what is typed.
     """
 
     key: str
@@ -73,6 +75,17 @@ class FormField:
     line: int | None
     choices: tuple[str, ...] = ()
     edited: bool = False
+    is_list: bool = False
+    words: tuple[str, ...] = ()
+
+    def setting(self, typed: str) -> str:
+        """What ``--set`` takes of a text: of a list, names without brackets.
+
+        >>> FormField("k", "k", "", None, is_list=True).setting("node, pod")
+        '["node", "pod"]'
+        """
+        is_names = self.is_list and typed.strip() and not typed.lstrip().startswith("[")
+        return json.dumps([one.strip() for one in typed.split(",")]) if is_names else typed
 
 
 def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField]:
@@ -81,10 +94,13 @@ def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField
     edited = {setting.partition("=")[0].strip() for setting in settings}
     found = []
     for key, label in _labels(value):
-        place, text = document.places.get(dotted_key(key)), value_text(_at(value, key))
+        found_value = _at(value, key)
+        place, text = document.places.get(dotted_key(key)), value_text(found_value)
         line = place.line if place else None
         touched = any(key == one or key.startswith(f"{one}.") for one in edited)
-        found.append(FormField(key, label, text, line, _choices(key, text), touched))
+        is_list = key == _TIERS_KEY or _is_names(found_value)
+        choices, words = _choices(key, text), _words(key, value)
+        found.append(FormField(key, label, text, line, choices, touched, is_list, words))
     return found
 
 
@@ -121,14 +137,55 @@ def _at(value: Any, key: str) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A value as one types it: names plain, lists and maps in one line.
+    """A value as one types it: names plain, with commas between them, maps in one line.
 
-    >>> value_text("RI(4)"), value_text(8192), value_text(["pod"]), value_text(None)
-    ('RI(4)', '8192', '["pod"]', '')
+    >>> value_text("RI(4)"), value_text(8192), value_text(["node", "pod"]), value_text(None)
+    ('RI(4)', '8192', 'node, pod', '')
     """
     if value is None:
         return ""
+    if _is_names(value):
+        return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _is_names(value: Any) -> bool:
+    """Whether it is a list of names that commas can stand between.
+
+    >>> _is_names(["node", "pod"]), _is_names(["a, b"]), _is_names([]), _is_names([1])
+    (True, False, False, False)
+    """
+    if not isinstance(value, list) or not value:
+        return False
+    return all(
+        isinstance(x, str) and x.strip() == x != "" and not set(x) & {",", "["} for x in value
+    )
+
+
+def _words(key: str, plan: dict[str, Any]) -> tuple[str, ...]:
+    """What may be meant by what is typed into a field: of rules those of the plan's tiers too."""
+    if not key.startswith("constraints."):
+        return {"fabric.topology": _TOPOLOGIES, _TIERS_KEY: _TIERS}.get(key, ())
+    tiers = _at(plan, _TIERS_KEY)
+    names = tiers if _is_names(tiers) else []
+    tapers = (
+        [f"taper({one}) <= 4" for one in names] if "[" in str(_at(plan, "fabric.topology")) else []
+    )
+    return (*_RULES, *tapers, *(f"{one} <= 100 GB/s" for one in names))
+
+
+def completion(text: str, words: tuple[str, ...], blocks: tuple[str, ...] = ()) -> str | None:
+    """The first of the words that begins as the text does, or the block that its end begins.
+
+    >>> completion("taper(l", ("taper(leaf) <= 4",)), completion("SW(8)_[s", (), ("RI(4)", "SW(8)"))
+    ('taper(leaf) <= 4', 'SW(8)_[SW(8)')
+    """
+    whole = [word for word in words if text and word.casefold().startswith(text.casefold())]
+    if whole:
+        return whole[0]
+    part = text.rpartition("_")[2].removeprefix("[")
+    meant = [one for one in blocks if part and one.casefold().startswith(part.casefold())]
+    return text.removesuffix(part) + meant[0] if meant else None
 
 
 def _choices(key: str, text: str) -> tuple[str, ...]:
@@ -186,17 +243,24 @@ _ASKED = ("workload", "cost_model", "training_loop")
 
 _RULES = (
     "total == 500 GB/s", "dim1 >= dim2", "cost <= 20 M$", "step_time <= 900 ms",
-    "taper(spine) <= 4", "taper(spine) >= 1", "memory <= 76 GB",
+    "memory <= 76 GB",
 )  # fmt: skip
 _TOPOLOGIES = ("RI(4)_FC(8)_RI(4)_SW(32)", "SW(8)_[SW(32)_SW(8)]", "SW(72)_SW(16)", "FC(8)_SW(32)")
-_TIERS = ('["chiplet", "package", "node", "pod"]', '["node", "leaf", "spine"]', '["node", "leaf"]')
+_BLOCKS = ("RI(4)", "FC(8)", "SW(8)")
+_TIERS = ("chiplet, package, node, pod", "node, leaf, spine", "node, leaf")
+_TIERS_KEY = "fabric.tiers"
 
 
-def _suggester(key: str) -> SuggestFromList | None:
+class Completion(Suggester):
     """What the right arrow completes while a topology, tiers or a rule is typed."""
-    known = {"fabric.topology": _TOPOLOGIES, "fabric.tiers": _TIERS}
-    words = _RULES if key.startswith("constraints.") else known.get(key, ())
-    return SuggestFromList(words, case_sensitive=False) if words else None
+
+    def __init__(self, field: FormField) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._words = field.words
+        self._blocks = _BLOCKS if field.key == "fabric.topology" else ()
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return completion(value, self._words, self._blocks)
 
 
 class FieldRow(Vertical):
@@ -209,9 +273,7 @@ class FieldRow(Vertical):
         self.editor: Input | Select[str] = (
             Select(self._options(), value=self._value, compact=True, prompt="default")
             if field.choices
-            else Input(
-                field.text, compact=True, select_on_focus=False, suggester=_suggester(field.key)
-            )
+            else Input(field.text, compact=True, select_on_focus=False, suggester=Completion(field))
         )
 
     def compose(self) -> ComposeResult:
@@ -329,7 +391,7 @@ class PlanForm(VerticalScroll, can_focus=False):
         field = self._field_of(event.input)
         if field is None or (event.value == field.text and field.key not in self._pending):
             return
-        self._pending[field.key] = event.value
+        self._pending[field.key] = field.setting(event.value)
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(DEBOUNCE_S, self.flush)
