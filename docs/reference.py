@@ -231,6 +231,7 @@ def _argument(one: argparse.Action) -> list[str]:
     names = ", ".join(one.option_strings)
     shown = f"{names} {value}" if names else value
     about = (one.help or "") % {"default": one.default} if one.help else ""
+    about = re.sub(r"(?<![`\w])(--[a-z][\w-]*)", r"`\1`", about)
     return [f"`{shown.strip()}`", f"{about}{' (required)' if one.required and names else ''}"]
 
 
