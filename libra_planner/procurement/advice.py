@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,7 +26,8 @@ class Step:
     Parameters
     ----------
     kinds : of parts.
-    n_units : of both designs, spares included; of kinds that are counted together nothing.
+    n_units : of both designs, spares included, without lines that both have alike; of kinds that
+        are counted together nothing.
     change_usd : what the second design pays more.
     """
 
@@ -49,10 +51,7 @@ def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
     }
     ranked = sorted((x for x in changes if changes[x]), key=lambda kind: -abs(changes[kind]))
     n_told = MOST_STEPS if len(ranked) > MOST_STEPS + 1 else len(ranked)
-    found = [
-        Step((kind,), (_n_bought(base, kind), _n_bought(one, kind)), changes[kind])
-        for kind in ranked[:n_told]
-    ]
+    found = [Step((kind,), _n_changed(base, one, kind), changes[kind]) for kind in ranked[:n_told]]
     rest = tuple(ranked[n_told:])
     if rest:
         found.append(Step(rest, None, sum((changes[kind] for kind in rest), ZERO)))
@@ -70,8 +69,21 @@ def _kind(line: Line) -> str:
     return line.part.kind
 
 
-def _n_bought(one: Candidate, kind: str) -> int:
-    return sum(line.n_bought for line in one.bill.lines if line.part.kind == kind)
+def _n_changed(base: Candidate, one: Candidate, kind: str) -> tuple[int, int]:
+    """Units of both designs in lines that they do not have alike."""
+    ours, theirs = (
+        Counter(
+            (line.group, line.tier, line.part.name, line.part.unit_usd, line.n_bought)
+            for line in x.bill.lines
+            if line.part.kind == kind
+        )
+        for x in (base, one)
+    )
+    before, after = (
+        sum(n_bought * n for (*_, n_bought), n in lines.items())
+        for lines in (ours - theirs, theirs - ours)
+    )
+    return before, after
 
 
 def price_rivals(comparison: Comparison) -> tuple[Rival, ...]:

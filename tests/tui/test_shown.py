@@ -218,17 +218,17 @@ def test_the_report_screen_says_what_the_command_says(plan_file: Path) -> None:
         said = command("report", *designs, "-o", written, "--allow-missing").out.splitlines()
         first = driver.app.session.pins[1].name
         assert said[0].startswith("Buy B (2_optimum_of_performance @ ")
-        assert f"Buy B ({first}): {said[0].split('): ', 1)[1]}" in shown
-        *_, price = said[:3]
+        assert f"Buy B ({first}){said[0].split(')', 1)[1]}" in shown
+        *_, price = said[:4]
         assert price in shown
-        assert said[3] in shown  # LIBRA's table is part of a step.
-        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[4:7]]
+        assert said[4] in shown  # LIBRA's table is part of a step.
+        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[5:8]]
         for found in cards:
             assert found
             title, letter, figure, reason = found.groups()
             name = driver.app.session.pins["AB".index(letter)].name
             assert f"{title}: {letter}: {name} {figure}. {reason}" in shown
-        assert f"{said[7]} {said[8]}" in shown
+        assert f"{said[8]} {said[9]}" in shown
         n_tables = len(list(written.glob("report-*.csv")))
         assert f"{n_tables} tables as CSV: report-*.csv" in shown
         assert len([line for line in said if line.endswith(".csv")]) == n_tables > 10

@@ -10,6 +10,7 @@ from libra_planner.costs.prices import ASSUMED
 from libra_planner.procurement.bill import NIC, NPU, OPTIC, SERVER, SWITCH, SideNetwork
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.readiness import assumed_fraction
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table
@@ -89,8 +90,7 @@ def _risks(comparison: Comparison) -> Iterator[str]:
 
 def _notes(one: Candidate) -> Iterator[str]:
     """What could make the figures of one design wrong."""
-    share = one.bill.fraction_of(one.bill.assumed_usd) or 0.0
-    yield f"{share:.1%} of the price rests on assumed prices"
+    yield f"{assumed_fraction(one.bill):.0%} of its price is assumed"
     problem = one.proposal.problem
     yield from plan_notes(problem if one.check is None else as_checked(problem))
     yield from whole_link_notes(one.bought.design)

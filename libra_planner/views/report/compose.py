@@ -11,6 +11,7 @@ from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import break_evens, steps, tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.readiness import open_points
 from libra_planner.registry import Registry
 from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
@@ -28,7 +29,7 @@ from libra_planner.views.report.designs import (
     mfu_ends,
     tokens_ends,
 )
-from libra_planner.views.report.recommendation import blocked, lead
+from libra_planner.views.report.recommendation import lead
 from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.report.strategies import strategy_section
@@ -209,7 +210,8 @@ def _recommendation(comparison: Comparison) -> dict[str, Any]:
     return {
         "design": one.letter,
         "by": comparison.criterion,
-        "is_ready": not blocked(one),
+        "is_ready": not any(open_points(comparison)),
+        "open_points": list(open_points(comparison)),
         "sentences": list(lead(comparison)),
         **found,
     }

@@ -13,7 +13,6 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.report.bills import verdict, words_of_kind
-from libra_planner.views.report.costs import cost_text
 from libra_planner.views.report.designs import ports_text, time_basis
 from libra_planner.views.report.recommendation import (
     change_table,
@@ -32,10 +31,8 @@ _ROUNDING = 1e-9
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
     notes = (time_basis(comparison), comparison.ranking.order_note, _firmness(comparison))
-    chosen = comparison.candidates[comparison.chosen]
     sentences = (
         ports_text(comparison),
-        cost_text(chosen),
         *range_sentences(comparison),
         *_quotes(comparison),
     )
@@ -68,7 +65,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
     if comparison.ranking.fastest is None:
         yield (
             "The designs do not do the same work per step, as far as their plans tell, so no "
-            "fastest and no best per dollar is named (C6)."
+            "fastest and no best per dollar is named."
         )
     yield from run_refusal(comparison)
     models: dict[str, list[str]] = {}
@@ -263,8 +260,7 @@ def _firmness(comparison: Comparison) -> str:
     firm = "No single price and no budget moved by 20% changes the ranking."
     if changes:
         firm = f"The ranking changes with: {'; '.join(changes)}."
-    share = comparison.bill.fraction_of(comparison.bill.assumed_usd) or 0.0
-    return f"{share:.0%} of the money rests on assumed prices. {firm}"
+    return firm
 
 
 def _quotes(comparison: Comparison) -> Iterator[str]:

@@ -18,6 +18,12 @@ from libra_planner.procurement.advice import (
 from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.readiness import (
+    assumed_fraction,
+    best_sprayed,
+    blocked,
+    is_mostly_assumed,
+)
 from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
 from libra_planner.views import cells
@@ -60,26 +66,22 @@ def lead(comparison: Comparison) -> Iterator[str]:
     price = f"{price_text(one)} {comparison.without}".strip()
     price += " before tax" if one.bill.tax_fraction else ""
     what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
+    reason = blocked(one)
+    stop = f"Do not sign yet: {reason}. " if reason else ""
     if other is None:
-        yield f"{named(one)} costs {what}"
-    elif reason := blocked(one):
-        yield f"Do not sign yet: {reason}. The best of these is {named(one)}: {what}"
-        yield _why(comparison, one, other)
+        yield f"{stop}{named(one)} costs {what}"
     else:
-        yield f"Buy {named(one)}: {what}"
+        buy = "The best of these is" if reason else "Buy"
+        quoted = ", once quoted" if is_mostly_assumed(one.bill) and not reason else ""
+        yield f"{stop}{buy} {named(one)}{quoted}: {what}"
+    if one.check is None:
+        does = "may reverse this" if other else "takes longer"
+        yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
+    if other is not None:
         yield _why(comparison, one, other)
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(one))):
         yield text
-
-
-def blocked(one: Candidate) -> str:
-    """Why nobody should sign for a design; empty where nothing is known against it."""
-    if one.evaluation.violated:
-        return f"{one.letter} breaks rules of its plan"
-    if any(states.fits is False for states in one.proposal.problem.step.memories.values()):
-        return f"the model of {one.letter} does not fit its NPUs"
-    return "" if one.facility.n_servers_per_rack else f"no rack powers a server of {one.letter}"
 
 
 def _pair(comparison: Comparison) -> tuple[Candidate, Candidate | None]:
@@ -141,18 +143,18 @@ def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
     found = tied(comparison, best, with_prices=with_prices)
     letters = " and ".join(comparison.letters[i] for i in found)
-    return f" A tie with {letters}: step times may be off by more (C23)." if letters else ""
+    return f" A tie with {letters}: step times may be off by more." if letters else ""
 
 
 def _certainty(one: Candidate) -> str:
     """What the price rests on."""
-    bill = one.bill
-    share = bill.fraction_of(bill.assumed_usd) or 0.0
+    bill, share = one.bill, assumed_fraction(one.bill)
     if not share:
         return "Every price of it is published or quoted."
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
-    return f"{share:.0%} of its price is assumed{without}: ask for quotes before you sign."
+    ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
+    return f"{share:.0%} of its price is assumed{without}{ask}."
 
 
 def _run(one: Candidate) -> Iterator[str]:
@@ -216,7 +218,7 @@ def difference_table(comparison: Comparison) -> Table | None:
         ["What", base.letter, one.letter, "Difference"],
         rows,
         total=["Price of everything", *totals, moved],
-        note="Parts are counted with their spares.",
+        note="Parts are counted with their spares, without lines that both bills have alike.",
     )
 
 
@@ -265,9 +267,23 @@ def change_table(comparison: Comparison) -> Table | None:
         f"A price beyond {FARTHEST:g} times, or a tenth, is not listed."
     )
     if not rows:
-        note = f"Nothing does: no price within {FARTHEST:g} times or a tenth, and no budget by 20%."
+        note = f"No price within {FARTHEST:g} times or a tenth, and no budget by 20%."
     headings = ["If this changes", "from", "to", "then"]
+    rows = [*_routing(comparison), *rows]
     return table("would-change", "What would change the decision", headings, rows, note=note)
+
+
+def _routing(comparison: Comparison) -> Iterator[list[Value]]:
+    """What routing decides: unknown without a check, else what spraying would choose."""
+    one = comparison.candidates[comparison.chosen]
+    if one.check is None:
+        yield ["routing over the links", "not checked", "ecmp", "not known: add --check ecmp"]
+        return
+    best, policy = best_sprayed(comparison), one.check.policy.name
+    if best is not None and policy != "spray":
+        stays = "stays" if best == comparison.chosen else "is"
+        then = f"{comparison.letters[best]} {stays} {comparison.criterion}"
+        yield ["routing over the links", policy, "spray", then]
 
 
 def _prices(comparison: Comparison) -> Iterator[list[Value]]:
