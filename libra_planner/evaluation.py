@@ -231,6 +231,19 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     )
 
 
+def own_links_step_time_s(problem: Problem, bandwidth_bytes_per_s: Array) -> float:
+    """T on partial groups' own links (C6), as :attr:`Evaluation.own_links_step_time_s`, alone.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> own_links_step_time_s(lp.load_plan(lp.example("01_gpt3_4d")), np.full(4, 125e9))
+    0.775045
+    """
+    time = problem.step.real_link_time or problem.step_time
+    return float(time.seconds(np.asarray(bandwidth_bytes_per_s, dtype=np.float64)))
+
+
 def _network_usd(problem: Problem, bandwidth: Array) -> float:
     """Cost of the network; of a bill to the cent."""
     usd = float(problem.network_cost_usd(bandwidth))

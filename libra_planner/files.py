@@ -265,6 +265,19 @@ def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
     return copies
 
 
+def refuse_existing(name: str, *, is_forced: bool) -> None:
+    """Refuse to write over a file that nobody allows to be lost.
+
+    Raises
+    ------
+    SpecError
+        For a file that is there, without ``--force``.
+    """
+    if name != STDOUT and not is_forced and Path(name).is_file():
+        fix = "add --force to replace it, or give another name"
+        raise SpecError.at(name, "got a file that is there already", "", fix)
+
+
 def write_text(name: str, text: str) -> list[Path]:
     """Write a text to what an option names: a file, as :func:`write_files` does, or stdout.
 

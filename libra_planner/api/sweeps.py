@@ -194,17 +194,18 @@ def sweep(
     path_given(file, "sweep", "the sweep's file")
     planned = load_sweep(given_file(file, SWEEPS))
     run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
-    return SweepResults.of(sweeping.Results.at(directory))
+    return SweepResults.of(sweeping.Results.at(directory, None))
 
 
 @pythonic
-def sweep_results(directory: str | Path, by: str = sweeping.BY[0]) -> SweepResults:
+def sweep_results(directory: str | Path, by: str | None = None) -> SweepResults:
     """The results in a run directory, whether the sweep is finished or not.
 
     Parameters
     ----------
     directory : that ``sweep`` wrote.
-    by : ``ideal`` or ``effective``: which step time ranks designs.
+    by : ``ideal``, ``effective`` or ``bill``: what ranks designs; by default the bill where the
+        sweep has ``bill_usd``, else ``ideal``.
 
     Raises
     ------

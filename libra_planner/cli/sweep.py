@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.cli import streams
 from libra_planner.cli.streams import print_json, say, tell_kept
 from libra_planner.errors import SpecError
-from libra_planner.files import STDOUT, output, write_text
+from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.sweeps.results import Answer, Results
@@ -90,6 +90,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"{counts}; {progress.n_resolved:,} solved by the reference, one by one")
         rate = f"{progress.designs_per_s:,.0f} designs/s"
         print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
+    _tell_remarks(Results.at(to))
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def show(options: argparse.Namespace) -> None:
     """``sweep show``: answers as a table, CSV, JSON, a figure or a page."""
     _refuse_misuse(options)
     # Beside FIM, which is of the links, times on the links rank designs.
-    results = Results.at(options.directory, options.by or ("effective" if options.fim else "ideal"))
+    results = Results.at(options.directory, options.by or ("effective" if options.fim else None))
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
@@ -138,6 +139,7 @@ def show(options: argparse.Namespace) -> None:
         print_json({"rows": rows} | counts, default=str)
     elif not (options.plot or options.html):
         _print_answer(results, options)
+        _tell_remarks(results)
     if results.work_axes and options.sql is None and not options.csv:
         axes = ", ".join(map(visible, results.work_axes))
         said = f"The work of a step depends on {axes}: compare times only where it is the same"
@@ -145,6 +147,14 @@ def show(options: argparse.Namespace) -> None:
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
+
+
+def _tell_remarks(results: Results) -> None:
+    """What readers of the rows have to know, on stderr."""
+    from libra_planner.views.sweeps.remarks import remarks
+
+    sys.stdout.flush()
+    say(remarks(results), sys.stderr)
 
 
 def _write_pictures(results: Results, options: argparse.Namespace) -> None:
@@ -168,8 +178,9 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
     if options.fim and not options.pareto:
         got, fix = "got --fim without --pareto", "add --pareto, or leave it out"
         raise SpecError.at("--fim", got, "expected both", fix)
-    if options.by == "effective" and options.sql is not None:
-        got, fix = "got --by with --sql", "write ORDER BY effective_step_time_s in the query"
+    if options.by in ("effective", "bill") and options.sql is not None:
+        time = {"bill": "billed_step_time_s"}.get(options.by, "effective_step_time_s")
+        got, fix = "got --by with --sql", f"write ORDER BY {time} in the query"
         raise SpecError.at("--by", got, "expected one of them", fix)
     if (options.x or options.y) and not options.plot:
         got, fix = "got an axis without --plot", "add --plot FILE"
@@ -259,6 +270,7 @@ def design(options: argparse.Namespace) -> None:
     text = design_plan(RunDirectory(Path(options.directory)), options.row)
     if to != STDOUT and Path(to).suffix not in (".yaml", ".yml"):
         raise SpecError.at("-o", f"got {to!r}", "expected a .yaml file")
+    refuse_existing(to, is_forced=options.force)
     tell_kept(write_text(to, text))
     if to != STDOUT:
         print(Path(to))

@@ -249,6 +249,18 @@ class Candidate:
         )
 
 
+def billed_bandwidth_Bps(bought: lines.Purchase, asked_Bps: Array) -> Array:
+    """Bandwidth of the whole ports that are bought; the asked one, to the bit, where it is that.
+
+    Parameters
+    ----------
+    bought : for the design.
+    asked_Bps : of the design, per NPU, shape (n_dims,), byte/s.
+    """
+    billed_Bps = bought.design.bandwidth_Bps
+    return asked_Bps if np.allclose(billed_Bps, asked_Bps, rtol=SAME_SPEED, atol=0) else billed_Bps
+
+
 def candidate(
     proposal: Proposal,
     *,
@@ -274,8 +286,7 @@ def candidate(
     chosen = fastest_alternative(problem, bandwidth_Bps)
     evaluation = evaluated(chosen, bandwidth_Bps)
     bought = lines.purchase(problem, bandwidth_Bps, proposal.shop.parts)
-    billed_Bps = bought.design.bandwidth_Bps
-    is_asked = np.allclose(billed_Bps, bandwidth_Bps, rtol=SAME_SPEED, atol=0.0)
+    billed_Bps = billed_bandwidth_Bps(bought, bandwidth_Bps)
     bill, facility = lines.system_bill(bought, proposal.shop, proposal.npu)
     server = proposal.shop.assumptions.server
     check = None
@@ -285,7 +296,7 @@ def candidate(
     return Candidate(
         proposal=proposal,
         evaluation=evaluation,
-        billed=evaluation if is_asked else evaluated(chosen, billed_Bps),
+        billed=evaluation if billed_Bps is bandwidth_Bps else evaluated(chosen, billed_Bps),
         bought=bought,
         bill=bill,
         facility=facility,

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from libra_planner.evaluation import own_links_step_time_s
 from libra_planner.inputs.bills import Bills
 from libra_planner.inputs.plans import OpenedPlan
-from libra_planner.problem import Problem, bought
+from libra_planner.problem import Problem, bought, fastest_alternative
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import Bill, Part
+from libra_planner.procurement.candidate import billed_bandwidth_Bps
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.spec import Chunk
 from libra_planner.sweeps.template import PlanTemplate
 
 _OF_NPU = ("fixed_cost", "npu", "workloads")
 """Keys of a plan that say which NPU is bought."""
+
+
+@dataclass(frozen=True)
+class Billed:
+    """What is bought for a design.
+
+    Parameters
+    ----------
+    bill : of all parts.
+    step_time_s : T on the whole ports that are bought, as a report says it.
+    excess_percent : the most that a dimension has beyond what the design asks for.
+    """
+
+    bill: Bill
+    step_time_s: float
+    excess_percent: float
 
 
 @dataclass
@@ -31,8 +51,8 @@ class SweepBills:
     shared: Bills = field(default_factory=Bills)
     _npus: dict[str, Part | None] = field(default_factory=dict)
 
-    def bill(self, chunk: Chunk, row: int, problem: Problem, bandwidth_Bps: Array) -> Bill:
-        """The bill of a design, as a report has it.
+    def billed(self, chunk: Chunk, row: int, problem: Problem, bandwidth_Bps: Array) -> Billed:
+        """The bill of a design, and what it buys, as a report has them.
 
         Parameters
         ----------
@@ -46,8 +66,13 @@ class SweepBills:
             For a design that cannot be built.
         """
         parts = self.shared.catalogue.parts
+        chosen = fastest_alternative(problem, bandwidth_Bps)
         purchase = lines.purchase(bought(problem, bandwidth_Bps), bandwidth_Bps, parts)
-        return self.shared.bill(problem, purchase, self._npu(chunk, row))
+        bill = self.shared.bill(problem, purchase, self._npu(chunk, row))
+        billed_Bps = billed_bandwidth_Bps(purchase, bandwidth_Bps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = np.nan_to_num(billed_Bps / bandwidth_Bps - 1, posinf=0.0)
+        return Billed(bill, own_links_step_time_s(chosen, billed_Bps), float(excess.max()) * 100)
 
     def _npu(self, chunk: Chunk, row: int) -> Part | None:
         """The NPU that a design's plan buys."""

@@ -18,9 +18,10 @@ from libra_planner.registry import Registry
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
-CHECKED, SEARCHED = "checked", "searched"
+CHECKED, SEARCHED, BILLED = "checked", "searched", "billed"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
-so, in sweeps whose links are checked, or in those whose plans leave their parallelism open."""
+so, in sweeps whose links are checked, in those whose plans leave their parallelism open, or where
+``columns`` names one of a bill."""
 
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
@@ -112,7 +113,8 @@ class Column:
     values : what makes an array, shape (n,), of these; of one per dimension shape (n_dims, n). It
         has to be importable by its name, so that other processes have it.
     dtype : ``double``, ``int64``, ``bool`` or ``string``.
-    kept : one of :data:`ALWAYS`, :data:`DEFAULT`, :data:`ASKED`, :data:`CHECKED`, :data:`SEARCHED`.
+    kept : one of :data:`ALWAYS`, :data:`DEFAULT`, :data:`ASKED`, :data:`CHECKED`, :data:`SEARCHED`,
+        :data:`BILLED`.
     asked_as : what ``columns`` of a sweep file calls it, if not by its name.
     is_late : directories of earlier versions do not have it.
     shown : its place in answers of ``sweep show``, such as :data:`FIRST`.
@@ -149,6 +151,11 @@ class Column:
     def inputs(self) -> tuple[str, ...]:
         """What it is computed from."""
         return self.of or (self.name,)
+
+    @property
+    def is_of_bill(self) -> bool:
+        """Whether it is of the bill of whole parts."""
+        return any(name.startswith("bill") for name in self.inputs)
 
     @property
     def is_text(self) -> bool:
@@ -256,7 +263,7 @@ def register(*added: Column) -> None:
         if not one.key.isidentifier():
             raise ValueError(f"got the column {one.key!r}, expected letters, digits and _")
         COLUMNS.add(one, one.key)
-        if one.kept in (DEFAULT, ASKED):
+        if one.kept in (DEFAULT, ASKED, BILLED):
             FIGURES.add(one, one.key)
 
 
@@ -331,6 +338,7 @@ _hidden = partial(Column, kept=DEFAULT, shown=HIDDEN)
 _shown = partial(Column, kept=DEFAULT)
 _memory = partial(_shown, is_late=True, shown=WHERE_KNOWN)
 _checked = partial(Column, kept=CHECKED)
+_billed = partial(Column, is_late=True, kept=BILLED)
 _found = partial(Column, of=("found",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
 _message = partial(_hidden, values=_text_or_null, dtype="string", screen=99, text=_cut, n_cells=0)
 register(
@@ -367,6 +375,20 @@ register(
     Column(
         "bill_usd", "all parts of the optimum, as `report` has it, bundled catalogue and quotes",
         is_late=True, heading="bill", screen=4, in_words=True,
+    ),
+    _billed(
+        "billed_step_time_s", "on the whole ports that the bill pays for, as `report` has it",
+        heading="billed", screen=3, in_words=True,
+    ),
+    _billed(
+        "billed_seconds_per_sequence", "that over the sequences of a step",
+        ("billed_step_time_s", "n_sequences"), truediv,
+        unit="s", heading="billed/seq.", screen=10,
+    ),
+    _billed(
+        "bill_excess_percent",
+        "the most bandwidth that a dimension has beyond what the design asks for",
+        heading="excess %", shown=HIDDEN,
     ),
     Column("bill_low_usd", "the same, all prices at their low ends (C22)", is_late=True),
     Column("bill_high_usd", "the same, all prices at their high ends", is_late=True),

@@ -6,7 +6,7 @@ import glob
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import getitem
 from pathlib import Path
@@ -150,8 +150,13 @@ def _put(costs: list[float], fims: list[float], cost: float, fim: float) -> None
     fims[first:last] = [fim]
 
 
-BY = ("ideal", "effective")
-"""What time ranks designs: by the plan's model, or on their links under the sweep's policy."""
+BY = ("ideal", "effective", "bill")
+"""What ranks designs: time and cost by the plan's model, the time on their links under the sweep's
+policy, or the bill of whole parts and the time on what it buys."""
+
+_BILL = BY[2]
+_TIMES = {BY[1]: ("effective_", "--by"), _BILL: ("billed_", "--by")}
+"""How columns of times begin."""
 
 
 @dataclass(frozen=True)
@@ -186,19 +191,24 @@ class Results:
     by: str = BY[0]
 
     @classmethod
-    def at(cls, path: str | Path, by: str = BY[0]) -> Results:
+    def at(cls, path: str | Path, by: str | None = BY[0]) -> Results:
         """Results in a run directory.
+
+        Parameters
+        ----------
+        path : of the directory.
+        by : one of :data:`BY`; ``None`` for the bill where any design has one, else ``ideal``.
 
         Raises
         ------
         SpecError
             For a directory that is no sweep's, or without any results yet.
         """
-        results = cls(RunDirectory(Path(path)), by)
+        results = cls(RunDirectory(Path(path)), by or BY[0])
         if not results.n_parts_done:
             got, fix = "got no results yet", "run the sweep first"
             raise SpecError(Fault(got, "", fix, "", results.directory.place))
-        return results
+        return replace(results, by=_BILL) if by is None and results.n_billed else results
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -283,20 +293,32 @@ class Results:
     @cached_property
     def time_column(self) -> str:
         """What ranks designs: seconds per sequence where all designs know it (C6)."""
-        prefix = "effective_" if self.by == "effective" else ""
+        prefix, place = _TIMES.get(self.by, ("", None))
         step_time, per_sequence = f"{prefix}step_time_s", f"{prefix}seconds_per_sequence"
         if per_sequence in self.columns:
             query = f"SELECT bool_and({per_sequence} IS NOT NULL) FROM designs WHERE {self.ranked}"
             if self._own(query).rows[0][0]:
                 return per_sequence
-        return self.need(step_time, "--by" if prefix else None)
+        return self.need(step_time, place)
+
+    @property
+    def cost_column(self) -> str:
+        """What designs cost: the network by the plan's prices, or the bill."""
+        return "bill_usd" if self.by == _BILL else "cost_usd"
+
+    @cached_property
+    def n_billed(self) -> int:
+        """Designs with a bill, and the time on what it buys."""
+        has_bills = {"bill_usd", "billed_step_time_s"} <= {*self.columns}
+        return self._count("bill_usd") if has_bills else 0
 
     @property
     def ranked(self) -> str:
         """Which designs have a rank, in SQL."""
         if self.by == "ideal":
             return _OPTIMAL
-        return f"{_OPTIMAL} AND {self.need('effective_step_time_s', '--by')} IS NOT NULL"
+        needed = "bill_usd" if self.by == _BILL else "effective_step_time_s"
+        return f"{_OPTIMAL} AND {self.need(needed, '--by')} IS NOT NULL"
 
     @cached_property
     def n_rows(self) -> int:
@@ -324,6 +346,8 @@ class Results:
         fix = closest(column, self.columns)
         if cols.column_named(column).kept == cols.CHECKED:
             fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory"
+        elif cols.column_named(column).is_of_bill:
+            fix = "write columns: [..., bill_usd] in the sweep, and run it into a new directory"
         where = Place(place) if place else self.directory.place
         got = f"got no column {column!r}"
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
@@ -350,7 +374,7 @@ class Results:
         Ranks that rounding alone tells apart are equal, as :func:`ties` has them; then the cheaper
         design comes first, of equally cheap ones the faster.
         """
-        cost = "cost_usd" if "cost_usd" in self.columns else "NULL"
+        cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
         numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
         return (
@@ -364,7 +388,7 @@ class Results:
 
     def pareto(self) -> Answer:
         """Designs that no other one beats in time and cost, fastest first."""
-        time, cost = self.time_column, self.need("cost_usd")
+        time, cost = self.time_column, self.need(self.cost_column)
         return self._unbeaten([time, cost], self.ranked, f"{time}, row")
 
     def pareto_with_fim(self) -> Answer:
@@ -375,7 +399,7 @@ class Results:
         place.
         """
         fim = self.need("fim_percent", "--fim")
-        time, cost = self.time_column, self.need("cost_usd")
+        time, cost = self.time_column, self.need(self.cost_column)
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
         order = f"{time}, {cost}, coalesce({fim}, 0), row"
         return self._unbeaten([time, cost, fim], checked, order)
@@ -400,8 +424,8 @@ class Results:
             f"count(*) FILTER (WHERE {_OPTIMAL}) AS n_optimal, "
             f"any_value(row) {best} AS best_row, any_value({time}) {best} AS best_{time}"
         )
-        if "cost_usd" in self.columns:
-            query += f", any_value(cost_usd) {best} AS best_cost_usd"
+        if (cost := self.cost_column) in self.columns:
+            query += f", any_value({cost}) {best} AS best_{cost}"
         query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
         return self._own(f"{query} GROUP BY {name}, objective ORDER BY ALL")
 
@@ -430,7 +454,7 @@ class Results:
 
     def _frontier_rows(self, apart: Sequence[str]) -> list[int]:
         """Designs that no other one beats in time and cost, of each combination of values."""
-        cost = "cost_usd" if "cost_usd" in self.columns else "0.0"
+        cost = self.cost_column if self.cost_column in self.columns else "0.0"
         like = f"dense_rank() OVER (ORDER BY {', '.join(map(sql_name, apart)) or '0'})"
         query = (
             f"SELECT row, {self.time_column} AS time_, {cost} AS cost_, {like} AS like_ "
@@ -448,12 +472,12 @@ class Results:
 
     def _rank(self) -> str:
         """What the smallest is the best of, by objective."""
-        time = self.time_column
-        if "cost_usd" not in self.columns:
+        time, cost = self.time_column, self.cost_column
+        if cost not in self.columns:
             return time
         return (
-            f"CASE objective WHEN 'cost' THEN cost_usd WHEN 'performance_per_cost' "
-            f"THEN {time} * cost_usd ELSE {time} END"
+            f"CASE objective WHEN 'cost' THEN {cost} WHEN 'performance_per_cost' "
+            f"THEN {time} * {cost} ELSE {time} END"
         )
 
     def _shown(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import platform
@@ -19,12 +18,11 @@ from typing import Any, TypeAlias
 
 from libra_planner import __version__
 from libra_planner.errors import Infeasible, SpecError
-from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.sweeps.columns import DEFAULT, columns
 from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
-from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, manifest_hash
+from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, file_digest, manifest_hash
 from libra_planner.sweeps.template import AxisValue, Slot, Text, named_files, slot_values
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
@@ -372,11 +370,8 @@ def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Users' own files that plans of the sweep name, with a hash of their content."""
     named = (name for name in _named(sweep) if isinstance(name, str) and bundled.is_path(name))
     for name in sorted(set(islice(named, _MOST_FILES))):
-        try:
-            text = read_text(sweep.template.beside / name)
-        except SpecError:  # A design that names it is invalid, and says so in its row.
-            continue
-        yield name, hashlib.sha256(text.encode()).hexdigest()
+        if digest := file_digest(sweep.template.beside / name):
+            yield name, digest  # A design of another name is invalid, and says so in its row.
 
 
 def _named(sweep: Sweep) -> Iterator[Any]:

@@ -115,6 +115,8 @@ class SolvedChunk:
     fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
     bill_usd, bill_low_usd, bill_high_usd, bill_fabric_usd : of whole parts; only where a column
         needs them.
+    billed_step_time_s, bill_excess_percent : time on the whole ports that the bill pays for, and
+        the most that a dimension has beyond what the design asks for; only beside bills.
     unique, resolved : as ``optimizer.BatchResult``.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
@@ -141,6 +143,8 @@ class SolvedChunk:
     bill_low_usd: Array
     bill_high_usd: Array
     bill_fabric_usd: Array
+    billed_step_time_s: Array
+    bill_excess_percent: Array
     unique: Mask
     resolved: Mask
     status: Texts
@@ -264,7 +268,7 @@ class Solver:
             self._solve(parts, result)
         if self.job.check:
             self._check(self.job.check, problems, result)
-        if any(name.startswith("bill_") for one in self.job.columns for name in one.inputs):
+        if any(one.is_of_bill for one in self.job.columns):
             self._bill(chunk, problems, result)
         return result
 
@@ -274,10 +278,13 @@ class Solver:
             problem = problems[row]
             bandwidth = result.bandwidth_bytes_per_s[row, : problem.topology.n_dims]
             try:
-                bill = self.bills.bill(chunk, int(row), problem, bandwidth)
+                billed = self.bills.billed(chunk, int(row), problem, bandwidth)
             except SpecError as error:
                 result.bill_message[row] = str(error)
                 continue
+            bill = billed.bill
+            result.billed_step_time_s[row] = billed.step_time_s
+            result.bill_excess_percent[row] = billed.excess_percent
             if bill.missing:
                 names = ", ".join(part.name for part in bill.missing)
                 result.bill_message[row] = f"no price is known for {names}"

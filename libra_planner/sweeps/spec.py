@@ -319,6 +319,8 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     named = (
         [cols.COLUMNS[key] for key in spec.columns] if spec.columns else cols.columns(cols.DEFAULT)
     )
+    if any(one.is_of_bill for one in named):
+        named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
     if is_searched:
         kept += cols.columns(cols.SEARCHED)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
-from libra_planner.files import output_file, read_json
+from libra_planner.files import output_file, read_json, read_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,6 +177,14 @@ class _Manifest(BaseModel):
     n_parts: _Count
     columns: dict[str, str] = Field(alias="schema")
     spec: _Spec
+
+
+def file_digest(path: Path) -> str:
+    """Digest of the text of a user's file; empty for one that cannot be read."""
+    try:
+        return hashlib.sha256(read_text(path).encode()).hexdigest()
+    except SpecError:
+        return ""
 
 
 def misfit(manifest: dict[str, Any]) -> str:
@@ -389,6 +397,23 @@ class RunDirectory:
         fault = next((fault for _, fault in self._faults(layout) if fault is not None), None)
         if fault is not None:
             raise SpecError(fault)
+
+    def refuse_changed_files(self, manifest: Mapping[str, Any]) -> None:
+        """Refuse to make a plan of a row whose workload or other files are not those of its run.
+
+        Raises
+        ------
+        SpecError
+            With the first file that was changed or removed.
+        """
+        for name, digest in manifest["spec"].get("files", {}).items():
+            file = Path(manifest["beside"]) / name
+            if file_digest(file) == digest:
+                continue
+            got = f"got another {file.name} than the sweep was run with"
+            fix = "bring the file back, or run the sweep into a new directory"
+            place = Place(str(file))
+            raise SpecError(Fault(got, f"expected that of {self.path}", fix, "", place))
 
     def refuse_missing(self, n_parts: int) -> None:
         """Refuse to call a run done whose files somebody removed meanwhile.

@@ -348,6 +348,7 @@ def design_plan(directory: RunDirectory, row: int) -> str:
         For a row that the sweep does not have, or whose part is not there yet.
     """
     manifest = directory.manifest()
+    directory.refuse_changed_files(manifest)
     axes = {
         name: Axis(name, tuple(values), {int(d): list(names) for d, names in tiers.items()})
         for name, values, tiers in manifest["spec"]["axes"]

@@ -22,7 +22,7 @@ _SHOWN = (
     "sweep show run --plot a.svg --x budget",
     "sweep show run --html a.html",
     "sweep run s.yaml -o run",
-    "sweep design run 3 -o made.yaml",
+    "sweep design run 3 --force -o made.yaml",
     "report run:2 -o out --formats csv",
 )
 _QUERIES = (

@@ -61,7 +61,7 @@ def test_rates_are_written_behind_links(content: str | None, run: Run, tmp_path:
         ("rows.csv", ["sweep", "show", "DIR", "--csv"]),
         ("front.svg", ["sweep", "show", "DIR", "--plot"]),
         ("page.html", ["sweep", "show", "DIR", "--html"]),
-        ("row.yaml", ["sweep", "design", "DIR", "1", "-o"]),
+        ("row.yaml", ["sweep", "design", "DIR", "1", "--force", "-o"]),
     ],
 )
 def test_results_of_a_sweep_are_written_behind_links(

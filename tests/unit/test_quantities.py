@@ -86,7 +86,7 @@ def test_sweeps_and_reports_know_it(run: Run, tmp_path: Path) -> None:
         total_GBps = sum(row[f"bandwidth_dim{dim}_GBps"] for dim in range(1, 5))
         assert total_GBps == pytest.approx(budget(row["limit"]), rel=1e-6)
     plan = tmp_path / "plan.yaml"
-    run("sweep", "design", there, 0, "-o", plan)
+    run("sweep", "design", there, 0, "-o", plan, "--force")
     broken = f"{plan}@300,100,75,25"
     report = run("report", f"{there}:1", broken, "-o", tmp_path / "report", "--formats", "md")
     assert report.code == 0

@@ -257,7 +257,7 @@ def test_every_row_is_the_optimum_of_its_plan(tmp_path: Path, run: Run) -> None:
     assert len(rows) == 20
     for row in rows:
         own = tmp_path / f"{row['row']}.yaml"
-        run("sweep", "design", there, row["row"], "-o", own)
+        run("sweep", "design", there, row["row"], "-o", own, "--force")
         assert "[SW(" in own.read_text() or "SW(8)_SW(64)" in own.read_text()
         best = run("optimize", own, "--json").payload
         assert row["step_time_s"] == pytest.approx(best["step_time_s"], rel=1e-9)

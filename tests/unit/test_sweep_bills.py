@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.reading.bundled import folder
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
 SWEEP = """\
 base: plan.yaml
@@ -71,3 +73,58 @@ def test_bills_of_a_sweep_have_the_quotes_and_npus_of_their_plans(run, tmp_path)
     by_npu = {row["npu.name"]: row["bill_usd"] for row in plain if row["taper"] == 1}
     n_npus = 2048 + 21  # 1 % spares; $32,000 and $27,500 each
     assert by_npu["h200-sxm"] - by_npu["h100-sxm"] == pytest.approx(n_npus * 4500)
+
+
+FIXED = """\
+base: plan.yaml
+axes: {nic: [12.5, 25, 100]}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == 1"]
+  fabric.realization: {port_speed: 400 Gbps}
+columns: [step_time_s, cost_usd, bandwidth, bill_usd, bill_message]
+"""
+
+
+def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
+    """Fixed ports of 400 Gbit/s: every row buys 50 GB/s, and its bill stands beside that time."""
+    rows = _rows(run, tmp_path, FIXED)
+    assert [row["bill_excess_percent"] for row in rows[:2]] == pytest.approx([300, 100])
+    assert [row["bill_usd"] is None for row in rows] == [False, False, True]
+    assert rows[0]["billed_step_time_s"] < rows[0]["step_time_s"]
+    flags = ("-o", tmp_path / "out", "--json")
+    [one] = run("report", f"{tmp_path}/run:0", *flags).payload["designs"]
+    assert rows[0]["billed_step_time_s"] == one["billed_step_time_s"]
+    shown = run("sweep", "show", tmp_path / "run", "--pareto")
+    assert "billed" in shown.out
+    assert "frontier of billed time per sequence and bill" in shown.out
+    assert "in 2 of 2 rows, at most 300 % more" in shown.err
+    assert 'fabric.realization.port_speed: "{nic * 8} Gbps"' in shown.err
+    assert "no bill: 1 of 3 rows: fabric.realization (dim2): got a leaf" in shown.err
+    by_plan = run("sweep", "show", tmp_path / "run", "--pareto", "--by", "ideal", "--json")
+    assert [row["row"] for row in by_plan.payload["rows"]] == [2, 1, 0]
+    # Ports that follow the axis make bills of what is asked for.
+    mended = FIXED.replace("400 Gbps", '"{nic * 8} Gbps"').replace(", 100]", "]")
+    shutil.rmtree(tmp_path / "run")
+    for row in _rows(run, tmp_path, mended):
+        assert row["bill_excess_percent"] == 0
+        assert row["billed_step_time_s"] == row["step_time_s"]
+    assert run("sweep", "show", tmp_path / "run").err == ""
+
+
+def test_a_row_is_a_plan_only_of_the_files_of_its_run(run, tmp_path) -> None:
+    """A workload that changed after the run would answer for another model."""
+    book = tmp_path / "prices.yaml"
+    shutil.copy(folder("cost-models") / "clos-2026.yaml", book)
+    sweep = SWEEP.replace("set:", "set:\n  cost_model: ./prices.yaml")
+    _rows(run, tmp_path, sweep)
+    there = tmp_path / "row.yaml"
+    assert run("sweep", "design", tmp_path / "run", 0, "-o", there).code == 0
+    again = run("sweep", "design", tmp_path / "run", 0, "-o", there)
+    assert (again.code, "add --force" in again.err) == (2, True)
+    book.write_text(f"{book.read_text()}\n# changed\n")
+    for refused in (
+        run("sweep", "design", tmp_path / "run", 0, "-o", there, "--force"),
+        run("report", f"{tmp_path}/run:0", "-o", tmp_path / "out"),
+    ):
+        assert refused.code == 2
+        assert "got another prices.yaml than the sweep was run with" in refused.err

@@ -101,7 +101,7 @@ def test_rows_are_what_a_check_of_each_plan_finds(
     assert len(rows) == 12
     for row in rows:
         plan = tmp_path / "plan.yaml"
-        run("sweep", "design", directory, str(row["row"]), "-o", plan)
+        run("sweep", "design", directory, str(row["row"]), "-o", plan, "--force")
         if row["check_message"]:
             with pytest.raises(SpecError) as error:
                 alone(plan, row, ECMP, SEEDS)
@@ -120,7 +120,7 @@ def test_the_plan_of_a_row_checks_the_same(
     some = [row for row in rows if row["fim_percent"] is not None][:3]
     assert some
     for row in some:
-        run("sweep", "design", directory, str(row["row"]), "-o", plan)
+        run("sweep", "design", directory, str(row["row"]), "-o", plan, "--force")
         found = run("check", plan, "--seeds", "3", "--seed", "5", "--json").payload
         assert found["fim_percent"]["mean"] == pytest.approx(row["fim_percent"], rel=1e-9)
         assert found["fim_floor_percent"] == pytest.approx(row["fim_floor_percent"], rel=1e-9)
@@ -207,7 +207,15 @@ def test_designs_that_no_batch_holds_are_checked_too(run: Run, tmp_path: Path) -
     path = written(tmp_path, base=BASE | pipelined, axes=axes)
     run_sweep(load_sweep(path), tmp_path / "run")
     for row in rows_in(tmp_path / "run"):
-        run("sweep", "design", tmp_path / "run", str(row["row"]), "-o", tmp_path / "plan.yaml")
+        run(
+            "sweep",
+            "design",
+            tmp_path / "run",
+            str(row["row"]),
+            "-o",
+            tmp_path / "plan.yaml",
+            "--force",
+        )
         assert list(figures(row)) == near(alone(tmp_path / "plan.yaml", row, ECMP, SEEDS))
         assert row["fim_percent"] > 0
 

@@ -16,6 +16,7 @@ from libra_planner.sweeps.axes import sweep_schema
 from libra_planner.sweeps.columns import (
     ALWAYS,
     ASKED,
+    BILLED,
     CHECKED,
     COLUMNS,
     DEFAULT,
@@ -40,6 +41,7 @@ WHEN = {
     ASKED: "where `columns` names it",
     CHECKED: "with `check`",
     SEARCHED: "with `parallelism: auto`",
+    BILLED: "beside any bill",
 }
 
 

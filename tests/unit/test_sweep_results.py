@@ -352,7 +352,7 @@ def test_every_row_is_a_plan(
     run: Run, directory: Path, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     for i in (0, 5, 12, 20, 35):
-        outcome = run("sweep", "design", directory, str(i), "-o", tmp_path / "plan.yaml")
+        outcome = run("sweep", "design", directory, str(i), "-o", tmp_path / "plan.yaml", "--force")
         assert outcome.code == 0, outcome.err
         problem = lp.load_plan(tmp_path / "plan.yaml")
         design = lp.optimize(problem)

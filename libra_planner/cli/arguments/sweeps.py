@@ -35,8 +35,9 @@ def _sweep_run() -> Arguments:
 def _sweep_show() -> Arguments:
     fim = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
     times = (
-        "times to rank by: of the plan's model (default without --fim), or on the links (default "
-        "with --fim), of a sweep with check:"
+        "what to rank by: time and cost of the plan's model, the time on the links (default with "
+        "--fim) of a sweep with check:, or the bill and the time on what it buys (default where "
+        "the sweep has bill_usd)"
     )
     page = "write one page that opens offline: table, scatter, parallel axes; alone, all designs"
     figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
@@ -49,7 +50,7 @@ def _sweep_show() -> Arguments:
             text("--group-by", "AXIS", "best design for each value of an axis"),
         ],
         switch("--fim", fim),
-        choice("--by", ("ideal", "effective"), times),
+        choice("--by", ("ideal", "effective", "bill"), times),
         [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],
         text("--html", "OUT", page),
         text("--plot", "OUT", figure, nargs="+"),
@@ -61,7 +62,7 @@ def _sweep_show() -> Arguments:
 def _sweep_design() -> Arguments:
     row = number("row", 0, 10**12, "number of the row", metavar="ROW")
     to = text("-o --output", "PLAN", "plan to write (- for stdout)", required=True)
-    return _DIRECTORY, row, to
+    return _DIRECTORY, row, to, switch("--force", "write over a file that is there; .bak keeps it")
 
 
 SWEEP_ACTIONS: Commands = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from libra_planner.cli.streams import PROGRAM, say, tell_kept
 from libra_planner.errors import Place, SpecError, located
-from libra_planner.files import STDOUT, write_files, write_text
+from libra_planner.files import STDOUT, refuse_existing, write_files, write_text
 from libra_planner.inputs.first.plan import (
     FirstPlan,
     check_model,
@@ -160,9 +160,7 @@ def _refuse_existing(options: argparse.Namespace) -> None:
         expected = "expected a CSV file to write"
         raise SpecError.at("--prices", f"got {options.prices}", expected, "write e.g. quotes.csv")
     for name in names:
-        if not options.force and Path(name).is_file():
-            fix = "add --force to replace it, or give another name"
-            raise SpecError.at(name, "got a file that is there already", "", fix)
+        refuse_existing(name, is_forced=options.force)
 
 
 def _check(question: _Question, answers: Answers, text: str) -> None:

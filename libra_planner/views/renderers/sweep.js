@@ -45,6 +45,7 @@ function colour(v) {
   if (v === null) return "#999";
   return one.values && one.values.length <= COLOURS.length ? COLOURS[one.values.indexOf(v)] : ramp(place(one, v));
 }
+const hasPoint = i => [state.x, state.y].every(k => k < 0 || rows[i][k] !== null);
 const colourOf = i => colour(state.colour < 0 ? null : rows[i][state.colour]);
 const shapeOf = i => SHAPES[state.marker < 0 ? 0 : Math.max(0, columns[state.marker].values.indexOf(rows[i][state.marker]))];
 /** Designs that are drawn: of very many evenly spread ones, and the frontier last, on top. */
@@ -110,14 +111,15 @@ function scatter() {
 function legends() {
   const item = (shape, fill, text) => { const svg = make("svg", { viewBox: "-7 -7 14 14" }, make("path", { d: shape, fill })); return make("span", {}, svg, text); };
   const list = [], one = columns[state.colour], two = columns[state.marker];
-  if (one && one.values && one.values.length <= COLOURS.length) list.push(make("b", {}, `${one.label}:`), ...one.values.map((v, k) => item(SHAPES[0], COLOURS[k], one.shown(v))));
+  const there = k => { const found = new Set(rows.filter((_, i) => hasPoint(i)).map(row => row[k])); return ([, v]) => found.has(v); };
+  if (one && one.values && one.values.length <= COLOURS.length) list.push(make("b", {}, `${one.label}:`), ...[...one.values.entries()].filter(there(state.colour)).map(([k, v]) => item(SHAPES[0], COLOURS[k], one.shown(v))));
   else if (one) {
     const bar = make("i", { class: "ramp" }), ends = one.values ? [one.values[0], one.values.at(-1)] : [one.low, one.high];
     bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join()})`;
     list.push(make("b", {}, `${one.title}:`), make("span", {}, one.shown(ends[0]), bar, one.shown(ends[1])));
   }
   $("legend2").replaceChildren(...list.map(node => node.cloneNode(true)));
-  if (two) list.push(make("b", {}, `${two.label}:`), ...two.values.map((v, k) => item(SHAPES[k], "currentColor", two.shown(v))));
+  if (two) list.push(make("b", {}, `${two.label}:`), ...[...two.values.entries()].filter(there(state.marker)).map(([k, v]) => item(SHAPES[k], "currentColor", two.shown(v))));
   if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), data.rims ? "rim and label" : "labels"));
   $("legend").replaceChildren(...list);
 }
@@ -164,13 +166,13 @@ function table() {
   const sorted = one ? [...active].sort((a, b) => {
     const x = rows[a][k], y = rows[b][k];
     return x === null || y === null ? (x === null) - (y === null) : sign * compare(x, y);
-  }) : active;
+  }) : [...active].sort((a, b) => hasPoint(b) - hasPoint(a));
   [...$("designs").tHead.rows[0].cells].forEach((head, j) => {
     if (j === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
   });
   body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: front.has(i) ? "best" : "" }, ...columns.map((c, j) => {
     const text = c.shown(rows[i][j]), cell = make(j ? "td" : "th", { class: c.text ? "text" : "number" }, cut(text, 60));
-    if (text.length > 60) cell.title = text;
+    if (text.length > 20) cell.title = text;
     return cell;
   }))));
   const n = rows.length, few = drawn().length;

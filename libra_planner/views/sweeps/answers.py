@@ -14,12 +14,10 @@ from libra_planner.views.cells import Cell, Table, table
 
 _BEST = "best_"
 _BANDWIDTH = "bandwidth_dim"
-_KEPT = (ROW, "step_time_s", "effective_step_time_s", "cost_usd", "fim_percent")
+_TIMES = ("step_time_s", "effective_step_time_s", "billed_step_time_s")
+_KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", "fim_percent")
 """What every terminal shows, with the axes."""
-_PER_SEQUENCE = {
-    "step_time_s": "seconds_per_sequence",
-    "effective_step_time_s": "effective_seconds_per_sequence",
-}
+_PER_SEQUENCE = {name: name.replace("step_time_s", "seconds_per_sequence") for name in _TIMES}
 
 Row = Mapping[str, Any]
 
@@ -64,7 +62,8 @@ def answer_words(
     if by:
         what = f"the best of each {visible(by)} and objective by {time}"
     elif is_frontier:
-        figures = f"{time}, cost and FIM" if has_fim else f"{time} and cost"
+        cost = cost_words(results.cost_column)
+        figures = f"{time}, {cost} and FIM" if has_fim else f"{time} and {cost}"
         what = f"frontier of {figures}, fastest first"
     else:
         what = f"the best {n_best:,} of each objective ({time})"
@@ -78,7 +77,17 @@ def time_words(time: str) -> str:
     ('step time', 'effective time per sequence')
     """
     what = "step time" if time.endswith("step_time_s") else "time per sequence"
-    return f"effective {what}" if time.startswith("effective") else what
+    kind = next((one for one in ("effective", "billed") if time.startswith(one)), "")
+    return f"{kind} {what}".strip()
+
+
+def cost_words(cost: str) -> str:
+    """A column of costs in words.
+
+    >>> cost_words("cost_usd"), cost_words("best_bill_usd")
+    ('cost', 'bill')
+    """
+    return "bill" if cost.removeprefix(_BEST).startswith("bill") else "cost"
 
 
 def _columns(names: Sequence[str], axes: Sequence[str]) -> Iterator[tuple[str, Column]]:

@@ -18,7 +18,7 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import column_named
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
-from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.answers import cost_words, time_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -147,7 +147,7 @@ def _looks(points: Points) -> tuple[list[_Look], list[str]]:
 
 def _frontier(results: Results, axes: Any) -> None:
     points = Points.of(results)
-    results.need("cost_usd")
+    results.need(results.cost_column)
     looks, left = _looks(points)
     found = [[row[points.cost], row[points.time]] for row in points.rows]
     largest = max((row[points.time] or 0 for row in points.rows), default=0)
@@ -159,11 +159,11 @@ def _frontier(results: Results, axes: Any) -> None:
         axes.plot(*at[front].T, drawstyle="steps-pre", **style)
     what = time_words(points.time)
     ylabel = f"{what}, {unit} (down is faster)"
-    axes.set(xlabel="cost, M$ (left is cheaper)", ylabel=ylabel)
+    axes.set(xlabel=f"{cost_words(points.cost)}, M$ (left is cheaper)", ylabel=ylabel)
     axes.grid(color="0.9", linewidth=0.5)
     axes.margins(0.08)
     _scale(at, axes)
-    _title(results, axes, f"{what} against cost".capitalize())
+    _title(results, axes, f"{what} against {cost_words(points.cost)}".capitalize())
     _legend(points, looks, left, axes)
     _labels(points, at, axes)
 

@@ -16,6 +16,7 @@ from libra_planner.sweeps.results import Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
+from libra_planner.views.sweeps.answers import cost_words, time_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -25,6 +26,7 @@ from libra_planner.views.sweeps.points import (
     proportional,
     swept_words,
 )
+from libra_planner.views.sweeps.remarks import remarks
 
 _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
@@ -175,13 +177,16 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
         yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and the frontier."
     front = [i for one in points.fronts.values() for i in one]
     if front and points.cost:
+        cost = cost_words(points.cost)
         yield (
             f"On the frontier: {len(front):,} of the {n:,} designs here. No other one beats them "
-            f"in time and cost. Best per dollar is the least time times cost."
+            f"in {time_words(points.time.removeprefix('best_'))} and {cost}. "
+            f"Best per dollar is the least time times {cost}."
         )
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
         yield f"Without an optimum, in the table only: {', '.join(bad)}."
+    yield from map(visible, remarks(results))
     if points.is_mixed:
         axes = ", ".join(map(visible, results.work_axes))
         yield f"No row is called best: the work of a step depends on {axes}."
@@ -189,7 +194,12 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
         return
     yield "A model computes the times. It has an error: small differences decide nothing."
     directory = visible(str(results.directory.path))
-    if points.cost and manifest["spec"]["base"].get("prices") != "bill":
+    if points.cost and cost_words(points.cost) == "bill":
+        yield (
+            "Costs are the bills of whole parts, times those on the ports that they buy; "
+            "--by ideal ranks by the plan's linear costs and times."
+        )
+    elif points.cost and manifest["spec"]["base"].get("prices") != "bill":
         bill = f"the bill of whole parts: libra-planner report {directory}:ROW -o report"
         yield f"Costs are linear in bandwidth, as optimize prints them; {bill}"
     yield f"A row as a plan: libra-planner sweep design {directory} ROW -o design.yaml"

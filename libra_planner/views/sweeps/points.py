@@ -59,7 +59,7 @@ class Points:
         rows = tuple(dict(zip(names, map(_plain, row), strict=True)) for row in shown.rows)
         axes = (name for name in results.axes if name in names)
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
-        figures = (_familiar(results.time_column, rows), "cost_usd")
+        figures = (_familiar(results.time_column, rows), results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
         is_mixed = any(name not in names for name in apart)
         is_sample = answer is None and len(rows) < results.n_rows
