@@ -28,7 +28,10 @@ from libra_planner.sweeps.axes import sweep_schema
 from libra_planner.sweeps.columns import COLUMNS
 
 ROOT = Path(__file__).parents[1]
-_MARK = re.compile(r"^<!-- code: (\w[\w-]*)((?: \S+)*) -->$", re.MULTILINE)
+_MARK = re.compile(
+    r"^<!-- code: (\w[\w-]*)((?: \S+)*) -->$(?:\n\n\*Made from the code: .*\*$)?", re.MULTILINE
+)
+"""A mark, and the line after it for those who read the repository and not the site."""
 
 
 def connect(app: Any) -> None:
@@ -246,6 +249,7 @@ def columns() -> str:
         "asked": "if `columns` names it",
         "checked": "with `check`",
         "searched": "with `parallelism: auto`",
+        "billed": "beside any bill",
     }
     rows = [
         [f"`{one.name}`", f"`{one.key}`", when[one.kept], one.dtype, one.meaning]

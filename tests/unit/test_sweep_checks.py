@@ -234,7 +234,15 @@ def test_options_are_those_of_check(check: Row, policy: Policy, run: Run, tmp_pa
     axes = {"shape": ["RI(16)_SW(16)"], "nics": [8], "budget": [160, 400]}
     run_sweep(load_sweep(written(tmp_path, check=check, axes=axes)), tmp_path / "run")
     for row in rows_in(tmp_path / "run"):
-        run("sweep", "design", tmp_path / "run", str(row["row"]), "-o", tmp_path / "plan.yaml")
+        run(
+            "sweep",
+            "design",
+            tmp_path / "run",
+            str(row["row"]),
+            "-o",
+            tmp_path / "plan.yaml",
+            "--force",
+        )
         assert list(figures(row)) == near(alone(tmp_path / "plan.yaml", row, policy, None))
 
 
