@@ -92,8 +92,8 @@ class CheckReport:
     spreads : their efficiency, slowdown, FIM (percent) and the rate of the slowest group by name,
         of shape (n_seeds,) each.
     choices : the algorithm of each phase, and what else could have run.
-    band_s : mean effective step time at the ends of the collectives' error bands, where these were
-        measured (C23).
+    band_s : mean effective step time at the ends of its error band, where its class was measured
+        (C23).
     """
 
     policy: Policy
@@ -411,10 +411,12 @@ class LinkCheck:
         )
 
     def _band(self, routed: Sequence[Slowdown]) -> tuple[float, float] | None:
-        """Mean step time with all collectives at either end of their error bands."""
+        """Mean step time at the ends of its error band (C23): as of the plan's own time."""
         step = self.problem.step
         if not isinstance(step.model, Calibrated):
             return None
+        if step.error_fraction is not None:
+            return step.band_around_s(float(np.mean([self.step_time_s(one) for one in routed])))
         steps = [step.under(replace(step.model, side=side)) for side in (-1, 1)]
         ends = [replace(self, problem=replace(self.problem, step=one)) for one in steps]
         low_s, high_s = (float(np.mean([end.step_time_s(one) for one in routed])) for end in ends)

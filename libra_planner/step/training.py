@@ -261,13 +261,16 @@ class Step(Frozen):
         model = self.model
         if not isinstance(model, Calibrated):
             return None
-        error = self.error_fraction
-        if error is not None:
-            step_s = float(self.time.seconds(bandwidth_bytes_per_s))
-            return step_s / (1 + error), step_s / (1 - error)
+        if self.error_fraction is not None:
+            return self.band_around_s(float(self.time.seconds(bandwidth_bytes_per_s)))
         ends = (replace(model, side=side) for side in (-1, 1))
         low_s, high_s = (self._mean_time(end, bandwidth_bytes_per_s) for end in ends)
         return low_s, high_s
+
+    def band_around_s(self, step_s: float) -> tuple[float, float] | None:
+        """The band of a time of this step by its class of published runs; ``None`` without one."""
+        error = self.error_fraction
+        return None if error is None else (step_s / (1 + error), step_s / (1 - error))
 
     @cached_property
     def sends(self) -> tuple[work.Send, ...]:
