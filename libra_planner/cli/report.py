@@ -8,7 +8,7 @@ import sys
 from libra_planner.api.reports import written_report
 from libra_planner.cli.streams import judge_search, print_json, say, search_progress, tell_kept
 from libra_planner.studies.reports import Question
-from libra_planner.views.report.compose import decision_lines
+from libra_planner.views.report.compose import decision_lines, doubt_lines
 
 
 def report(options: argparse.Namespace) -> None:
@@ -19,6 +19,7 @@ def report(options: argparse.Namespace) -> None:
     written = written_report(Question(**asked), options.output, options.formats, search_progress())
     tell_kept(written.kept)
     say((f"Left as it was, of another report: {path}." for path in written.others), sys.stderr)
+    say(doubt_lines(written.comparison), sys.stderr)
     if options.json:
         print_json(written.to_dict())
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from libra_planner.costs.prices import PriceBook
-from libra_planner.costs.quotes import TAX, TIER_PARTS, Quote
+from libra_planner.costs.quotes import TAX, TIER_PARTS, Quote, quote_warnings, unpriced_note
 from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
@@ -91,8 +91,20 @@ class QuotesSpec(Model):
     quotes: Annotated[list[QuoteSpec], Field(min_length=1, max_length=10_000)]
 
 
+Known: TypeAlias = Mapping[str, tuple[float, float] | None]
+"""What can be quoted, with the ends of its listed price, USD, where it has one."""
+
+
+def today() -> str:
+    """The day of a run; ``SOURCE_DATE_EPOCH`` sets it, so that a report can be made again."""
+    seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if seconds.isdecimal():
+        return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).date().isoformat()
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
 def load_quotes(
-    name: str, known: Sequence[str], beside: Path | None = None, as_of: str | None = None
+    name: str, known: Known, beside: Path | None = None, as_of: str | None = None
 ) -> tuple[Quote, ...]:
     """Read quotes.
 
@@ -101,7 +113,8 @@ def load_quotes(
     name : path of a CSV or YAML file.
     known : what can be quoted, as :func:`known_items` has it.
     beside : folder that the path is relative to.
-    as_of : the day on which they must hold, YYYY-MM-DD; ``None`` where nobody says.
+    as_of : the day on which they must hold, YYYY-MM-DD, or are refused; ``None`` for
+        :func:`today`, on which they are used with a warning.
 
     Raises
     ------
@@ -109,7 +122,9 @@ def load_quotes(
         With every fault found, each with its line.
     """
     path = Path(beside or "", name)
-    document = _table(path) if path.suffix.lower() == _CSV else read_document(path)
+    unpriced: list[str] = []
+    is_table = path.suffix.lower() == _CSV
+    document = _table(path, unpriced) if is_table else read_document(path)
     faults, specs = _item_faults(document, known), []
     try:
         specs = validated(QuotesSpec, document).quotes
@@ -123,13 +138,16 @@ def load_quotes(
             got = f"got {spec.item} twice (first on line {first[_named(spec.item, known)].line})"
             faults.append(Fault(got, "expected one quote of it", "remove one", "item", place))
     refuse(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0))
-    return tuple(
-        _quote(spec, _named(spec.item, known), place)
-        for spec, place in zip(specs, places, strict=True)
-    )
+    quotes, day = [], as_of or today()
+    for spec, place in zip(specs, places, strict=True):
+        one = _quote(spec, _named(spec.item, known), place)
+        quotes.append(
+            replace(one, day=day, listed_usd=known.get(one.item), unpriced=tuple(unpriced))
+        )
+    return tuple(quotes)
 
 
-def _item_faults(document: Document, known: Sequence[str]) -> list[Fault]:
+def _item_faults(document: Document, known: Known) -> list[Fault]:
     """Items that are not known, whatever else is wrong with the file."""
     value = document.value.get("quotes") if isinstance(document.value, dict) else None
     rows, faults = value if isinstance(value, list) else [], []
@@ -148,22 +166,29 @@ def _item_faults(document: Document, known: Sequence[str]) -> list[Fault]:
     return faults
 
 
-def _named(item: str, known: Sequence[str]) -> str:
+def _named(item: str, known: Known) -> str:
     """An item by its own name: NPUs have several."""
     return item if item in known else npus.canonical_name(item, None, None)
 
 
-def _table(path: Path) -> Document:
-    """A CSV file as the document that a YAML file of the same quotes is."""
+def _table(path: Path, unpriced: list[str]) -> Document:
+    """A CSV file as the document that a YAML file of the same quotes is.
+
+    Rows that nobody has filled in yet are left out; their items go to ``unpriced``.
+    """
     table = read_table(path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED))
     table.check("quotes")
-    document, rows = Document(str(path), None), []
+    document = Document(str(path), None)
+    rows: list[dict[str, Any]] = []
     for row in range(table.n_rows):
         cells = {name: cells[row].strip() for name, cells in table.cells.items()}
-        rows.append({name: _cell(name, text) for name, text in cells.items() if text})
+        if table.n_rows > 1 and cells["item"] and not any(map(cells.get, REQUIRED[1:])):
+            unpriced.append(cells["item"])
+            continue
         place = Place(str(path), int(table.lines[row]))
         keys: list[Key] = [(), *((name,) for name in cells)]
-        document.places |= {("quotes", row, *key): place for key in keys}
+        document.places |= {("quotes", len(rows), *key): place for key in keys}
+        rows.append({name: _cell(name, text) for name, text in cells.items() if text})
     document.value = {"kind": "quotes", "quotes": rows}
     return document
 
@@ -224,22 +249,41 @@ def _faults(spec: QuoteSpec, as_of: str | None) -> Iterable[Fault]:
         yield Fault(got, f"expected one that holds on {as_of}", fix, "valid_until")
 
 
-def known_items(book: PriceBook | None, parts: str) -> list[str]:
+def known_items(book: PriceBook | None, parts: str) -> Known:
     """What can be quoted: parts of the book's tiers, NPUs, parts of a catalogue."""
-    tiers = [
-        f"{tier}.{part}"
+    found: dict[str, tuple[float, float] | None] = {
+        f"{tier}.{part}": (usd, usd)
         for tier, prices in (book.tiers if book else {}).items()
         for part in TIER_PARTS
-        if getattr(prices, f"{part}_usd_per_GBps")
-    ]
-    return [*tiers, *npus.catalogue().npus, *part_names(parts), TAX]
+        if (usd := getattr(prices, f"{part}_usd_per_GBps"))
+    }
+    for name, npu in npus.catalogue().npus.items():
+        found[name] = (npu.price.usd, npu.price.usd) if npu.price else None
+    return found | _listed(parts) | {TAX: None}
 
 
-def part_names(parts: str) -> list[str]:
-    """Names of the parts of a catalogue; none where the file is not one."""
+def _listed(parts: str) -> dict[str, tuple[float, float] | None]:
+    """The parts of a catalogue with the ends of their prices; none where the file is not one."""
     found = read_document(bundled.resolve("parts", parts, None)).value
-    listed = found.get("parts") if isinstance(found, dict) else None
-    return list(listed) if isinstance(listed, dict) else []
+    whole = found if isinstance(found, dict) else {}
+    listed, rates = whole.get("parts"), whole.get("exchange_rates")
+    return {
+        name: _ends(part, rates)
+        for name, part in (listed.items() if isinstance(listed, dict) else ())
+    }
+
+
+def _ends(part: Any, rates: Any) -> tuple[float, float] | None:
+    """Ends of a price as a catalogue has it; what is wrong with it is said where it is read."""
+    try:
+        price = part["price"]
+        currency = price.get("currency", "USD")
+        rate = 1.0 if currency == "USD" else float(rates[currency]["usd"])
+        amount = price["amount"]
+        low, high = price.get("low") or amount, price.get("high") or amount
+        return float(low) * rate, float(high) * rate
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
@@ -254,7 +298,7 @@ def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
     return replace(book, tiers=tiers, quotes=found) if found else book
 
 
-def quote_notes(quotes: Sequence[Quote], used: Sequence[str], as_of: str | None) -> list[str]:
+def quote_notes(quotes: Sequence[Quote], used: Sequence[str]) -> list[str]:
     """Which quotes a plan's figures rest on, and which they do not."""
     lines = [
         f"{quote.item} at {quote.usd:g} USD {PER_GBPS if quote.tier_part else EACH}: {quote.source}"
@@ -265,12 +309,8 @@ def quote_notes(quotes: Sequence[Quote], used: Sequence[str], as_of: str | None)
         lines.append(
             f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(rest)}"
         )
-    dated = any(quote.valid_until for quote in quotes)
-    if lines and dated and as_of is None:
-        lines.append(
-            "nobody says on which day the quotes must hold (as_of): their ends are printed"
-        )
-    return lines
+    lines += quote_warnings(x for x in quotes if x.item in used)
+    return [*lines, *filter(None, [unpriced_note(quotes)])]
 
 
 class QuoteKeys(Model):

@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import Bill
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.procurement.ranking import Comparison
 
 _MOST_ASSUMED = 0.5
 """Share of a price above which it has to be quoted first."""
 
 
-def blocked(one: Candidate) -> str:
-    """Why nobody should sign for a design; empty where nothing is known against it."""
-    if one.evaluation.violated:
-        return f"{one.letter} breaks rules of its plan"
-    if any(states.fits is False for states in one.proposal.problem.step.memories.values()):
-        return f"the model of {one.letter} does not fit its NPUs"
-    return "" if one.facility.n_servers_per_rack else f"no rack powers a server of {one.letter}"
+def blocked(comparison: Comparison) -> str:
+    """Why nobody should sign for the design to buy; empty where nothing is known against it.
+
+    Quotes of the other designs count, too: what to buy rests on them.
+    """
+    one = comparison.candidates[comparison.chosen]
+    memories = one.proposal.problem.step.memories.values()
+    reasons = {
+        f"{one.letter} breaks rules of its plan": bool(one.evaluation.violated),
+        f"the model of {one.letter} does not fit its NPUs": any(x.fits is False for x in memories),
+        f"no rack powers a server of {one.letter}": not one.facility.n_servers_per_rack,
+    }
+    found = [reason for reason, holds in reasons.items() if holds]
+    return "; ".join([*_of_quotes(used_in(comparison)), *found])
+
+
+def used_quotes(one: Candidate) -> list[Quote]:
+    """The quotes that the bill of a design rests on."""
+    tiers = [part.quote.item for part in one.proposal.shop.book.prices if part.quote]
+    quotes = one.proposal.shop.quotes
+    unused = {*unused_quotes(one.bill, quotes, tiers)}
+    return [quote for quote in quotes if quote.item not in unused]
+
+
+def used_in(comparison: Comparison) -> list[Quote]:
+    """The quotes that any design rests on."""
+    used = (quote for one in comparison.candidates for quote in used_quotes(one))
+    return list(dict.fromkeys(used))
+
+
+def _of_quotes(quotes: Sequence[Quote]) -> Iterator[str]:
+    """Quotes that do not hold on their day, and a price far from what is listed."""
+    if late := [quote for quote in quotes if quote.when]:
+        what = "1 quote does not hold" if len(late) == 1 else f"{len(late)} quotes do not hold"
+        first = min(late, key=lambda quote: quote.valid_until or quote.date)
+        yield f"{what} (first: {first.item} of {first.seller}, {first.when})"
+    yield from [quote.doubt for quote in quotes if quote.doubt][:1]
 
 
 def assumed_fraction(bill: Bill) -> float:
@@ -34,7 +66,7 @@ def is_mostly_assumed(bill: Bill) -> bool:
 def open_points(comparison: Comparison) -> Iterator[str]:
     """What has to be settled before anybody signs; nothing where the design is ready."""
     one = comparison.candidates[comparison.chosen]
-    if reason := blocked(one):
+    if reason := blocked(comparison):
         yield reason
     if comparison.missing:
         yield f"no price of {', '.join(part.name for part in comparison.missing)}"

@@ -263,6 +263,10 @@ def repeated_columns(columns: Sequence[str]) -> list[Fault]:
 def _check_columns(
     columns: Sequence[str], required: Sequence[str], known: Sequence[str], place: Place
 ) -> None:
+    for mark, name in ((";", "';'"), ("\t", "tabs")):
+        if len(columns) == 1 and mark in columns[0]:
+            got, fix = f"got columns separated by {name}", "save it as CSV with commas"
+            raise SpecError(Fault(got, "expected ','", fix, "", place))
     faults = repeated_columns(columns)
     missing = [name for name in required if name not in columns]
     if missing:

@@ -89,7 +89,8 @@ def test_plans_load_and_are_built(
         filled.writeheader()
         filled.writerows(rows)
     quotes = load_quotes("q.csv", known_items(load_price_book("clos-2026"), "parts"))
-    assert {"leaf.nic", f"nic-{rules[0] * 8}g", npu} <= {one.item for one in quotes}
+    sides = {"nic-200g", "switch-64x200g", "optic-200g-sr4"}
+    assert sides | {"leaf.nic", f"nic-{rules[0] * 8}g", npu} <= {one.item for one in quotes}
     assert open_plan("a plan.yaml", ["quotes=q.csv"]).base.prices is not None
 
 

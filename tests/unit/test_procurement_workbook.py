@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import shutil
 import subprocess
@@ -48,7 +49,9 @@ class Sheets:
         text = re.sub(r'^IF\((R\([^)]*\)==""),"",(.*)\)$', r'"" if \1 else (\2)', text)
         names = {"R": self._cells, "SUM": _sum, "SUMIF": _sumif, "ROUND": _round}
         names |= {"MIN": min, "IF": lambda holds, then, other: then if holds else other}
-        names |= {"ABS": abs, "N": lambda value: value or 0}
+        names |= {"ABS": abs, "N": lambda value: value or 0, "NA": lambda: float("nan")}
+        names |= {"ISNUMBER": lambda value: isinstance(value, float | int)}
+        names |= {"IFERROR": lambda value, _: value}
         return eval(text, {"__builtins__": {}}, names)
 
     def _cells(self, sheet: str, reference: str) -> Any:
@@ -141,6 +144,20 @@ def test_a_changed_price_moves_every_total(comparison, data) -> None:
         assert sheets.value(*_cell_of(sheets, sheet, "Total", "I")) == pytest.approx(expected)
         place = _cell_of(sheets, "Comparison", "Price of everything", column)
         assert sheets.value(*place) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("left", [None, "on request"])
+def test_a_price_that_is_taken_away_is_not_free(left, comparison, data) -> None:
+    """Totals are #N/A, here nan, and the cell takes no text."""
+    sheets = Sheets(data)
+    sheet, at = _cell_of(sheets, "Prices", "nic-200g", "D")
+    [rule] = [x for x in sheets.book[sheet].data_validations.dataValidation if at in x.sqref]
+    assert (rule.type, rule.operator, rule.formula1) == ("decimal", "greaterThanOrEqual", "0")
+    sheets.book[sheet][at].value = left
+    for name in ("Design A", "Design B"):
+        assert math.isnan(sheets.value(*_cell_of(sheets, name, "Total", "I")))
+    assert "IFERROR(" in "".join(str(x.value) for x in sheets.book["Decision"]["A"])
+    assert str(sheets.value("Decision", "A2")).startswith("As printed: ")
 
 
 def test_a_changed_price_moves_the_run_the_drivers_and_the_verdict(comparison, data) -> None:

@@ -90,8 +90,7 @@ def test_a_report_says_which_prices_are_quotes(quotes, run, tmp_path) -> None:
     flags = ("report", example, "--prices", quotes(), "-o", tmp_path / "out", "--formats", "csv,md")
     payload = run(*flags, "--json").payload
     [said] = [line for line in payload["decision"]["text"] if "quotes.csv" in line]
-    for item in ("pod.nic", "nic-400g", "switch-64x400g", "h100-sxm"):
-        assert f"{item} (quote of " in said
+    assert said.startswith("4 prices of quotes.csv count here")
     rows = csv.DictReader(io.StringIO((tmp_path / "out" / "report-prices.csv").read_text()))
     prices = {row["Part"]: row for row in rows}
     assert Decimal(prices["switch-64x400g"]["Unit price"]) == 33000
@@ -161,10 +160,32 @@ def test_offers_fill_columns_and_lines_of_their_own(quotes, run, tmp_path) -> No
     assert "before tax for" in said
     assert "The first quote ends on 2026-10-31 (switch-64x400g)." in said
     assert "The longest lead time is 112 days (switch-64x400g)." in said
-    [expired] = [text for text in payload["decision"]["text"] if text.startswith("Expired")]
-    assert expired.endswith(
-        "by 2026-11-02, the day of the newest quote: switch-64x400g (2026-10-31)."
-    )
+    late = "switch-64x400g of Switches Ltd, expired on 2026-10-31"
+    assert f"quotes.csv:3: {late}, does not hold on 2026-11-23" in payload["decision"]["warnings"]
+    assert f"1 quote does not hold (first: {late})" in said
+    assert said.startswith("Do not sign yet: ")
+    assert not payload["decision"]["recommendation"]["is_ready"]
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (149900, "nic-400g is quoted at $149,900, 69 times the highest listed price"),
+        (14.0, "nic-400g is quoted at $14.00, 1/107 of the lowest listed price ($1,499 to $2,188)"),
+        (300, ""),
+        (10940, ""),  # Five times $2,188.
+    ],
+)
+def test_a_price_far_from_what_is_listed_is_doubted(usd, text, quotes, run, tmp_path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("-o", tmp_path / "out", "--formats", "md", "--json", "--prices")
+    done = run("report", example, *flags, quotes(f"{HEADER}nic-400g,{usd},,,,A,2026-11-24,,\n"))
+    said = [x for x in done.payload["decision"]["warnings"] if "listed" in x]
+    assert len(said) == (text != "")
+    assert all(f"quotes.csv:2: {text}" in x and x in done.err for x in said)
+    assert "does not hold on 2026-11-23" in done.err  # Of tomorrow.
+    open_points = done.payload["decision"]["recommendation"]["open_points"]
+    assert any("nic-400g of A, dated 2026-11-24, in the future" in point for point in open_points)
 
 
 def test_a_catalogue_may_hold_offers_and_tax(run, tmp_path) -> None:
@@ -233,6 +254,19 @@ def test_all_faults_at_once(plan, quotes, run) -> None:
     file = quotes(HEADER + "\n".join(rows) + "\n")
     lines = run("optimize", plan(), "--prices", file).err.splitlines()
     assert [line.split(": ")[0] for line in lines] == [f"{file}:2", f"{file}:3"]
+
+
+def test_rows_to_be_filled_in_count_for_nothing(plan, quotes, run) -> None:
+    file = quotes(QUOTES + "nic-200g,,,each,,,,,\noptic-200g-sr4,,,each,,,,,\n")
+    payload = run("optimize", plan(), "--prices", file, "--json").payload
+    said = "rows of quotes.csv without a price count for nothing: nic-200g, optic-200g-sr4"
+    assert said in payload["notes"]
+    assert (
+        payload["cost_usd"]
+        == run("optimize", plan(), "--prices", quotes(), "--json").payload["cost_usd"]
+    )
+    done = run("optimize", plan(), "--prices", quotes(QUOTES.replace(",", ";")))
+    assert done.err.startswith(f"{file}:1: got columns separated by ';', expected ','")
 
 
 def test_an_item_has_one_quote(plan, quotes, run) -> None:

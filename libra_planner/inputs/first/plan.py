@@ -378,7 +378,7 @@ def check_model(name: str, beside: Path) -> None:
 
 
 def quotes_text(plan: FirstPlan) -> str:
-    """A CSV file of quotes to fill in: of the NPU, of parts at the NIC's speed, of the tiers."""
+    """A CSV file of quotes to fill in: of the NPU, of parts of every network, of the tiers."""
     names = [*REQUIRED[:2], *OPTIONAL[:3], *REQUIRED[2:], "valid_until", *OFFERED, "note"]
     file = io.StringIO()
     writer = csv.DictWriter(file, names, lineterminator="\n")
@@ -388,12 +388,14 @@ def quotes_text(plan: FirstPlan) -> str:
 
 
 def _rows(plan: FirstPlan) -> Iterable[dict[str, str]]:
-    parts = load_parts().parts.by_name
+    catalogue_of_parts = load_parts()
+    parts, sides = catalogue_of_parts.parts.by_name, catalogue_of_parts.assumptions.side_networks
+    speeds = {plan.nic_Bps, *(side.port_speed_Bps for side in sides)}
     vendor_name = catalogue().npus[plan.npu].vendor_name
     yield {"item": plan.npu, "unit": "each", "note": vendor_name}
     for name, part in parts.items():
         is_own = name == plan.domain.server or part.kind in ("fibre", "rack")
-        if is_own or (part.kind != "server" and part.port_speed_Bps == plan.nic_Bps):
+        if is_own or (part.kind != "server" and part.port_speed_Bps in speeds):
             yield {"item": name, "unit": "each", "note": part.description}
     tiers = load_price_book(_PRICES).tiers
     used: Sequence[str] = ("leaf",) if plan.n_groups == 1 else ("leaf", "spine")

@@ -49,6 +49,14 @@ _CARD_COLUMNS = 5
 _LONGEST_FORMULA = 8_000
 """Excel's limit is 8,192 characters."""
 _STALE = " - PRICES CHANGED: what is no formula here, words too, is of the prices before"
+_PRICES = {
+    "validate": "decimal",
+    "criteria": ">=",
+    "value": 0,
+    "ignore_blank": False,
+    "error_title": "A price",
+    "error_message": "A price is a number from 0 on. Without one, totals are #N/A.",
+}
 _MOST_CHARACTERS = 32_000
 """A cell of a workbook holds 32,767."""
 
@@ -245,7 +253,8 @@ class _Writer:
     def _text(self, first: int) -> None:
         rows = count(first)
         for i, text in enumerate(self.section.lead):
-            self._prose(next(rows), text, bold=i == 0, font_size=11 if i else 14)
+            printed = "" if i else "As printed: "
+            self._prose(next(rows), f"{printed}{text}", bold=i == 0, font_size=11 if i else 14)
         for text in self.section.warnings:
             self._prose(next(rows), f"Warning: {text}", bold=True, font_color="#8a3b00")
         for card, at in zip(self.section.cards, rows, strict=False):
@@ -321,6 +330,8 @@ class _Writer:
             self.sheet.write_blank(row, column, None, style)
         else:
             self.sheet.write_number(row, column, float(value), style)
+        if cell.is_input:
+            self.sheet.data_validation(row, column, row, column, _PRICES)
 
     def _resolved(self, expression: str, own: str = "", row: int = 0) -> str:
         """The expression with the addresses of the cells that it names."""

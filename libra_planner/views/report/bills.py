@@ -121,7 +121,8 @@ def verdict(comparison: Comparison) -> Cell:
         products = [f"{total}*{time!r}" for total, time in zip(totals, times_s, strict=True)]
         text += f", best per dollar {letters[ranking.best_per_usd]}"
         formula += f'&", best per dollar "&{_least(products, letters)}'
-    return Cell(text, expression=formula)
+    missing = "A price is missing on the sheet Prices: totals are #N/A"
+    return Cell(text, expression=f'IFERROR({formula},"{missing}")')
 
 
 def _least(values: list[str], letters: list[str]) -> str:
@@ -249,7 +250,9 @@ def _confidence(part: Part) -> Cell:
 
 
 def _unit_price(line: Line, where: str) -> Cell:
-    return usd(line.part.unit_usd, _known(line, where, where))
+    """What one costs; a price that somebody takes away is no $0."""
+    shown = f"IF(ISNUMBER({where}),{where},NA())" if line.part.price and where else where
+    return usd(line.part.unit_usd, _known(line, where, shown))
 
 
 def _known(line: Line, where: str, expression: str) -> str:

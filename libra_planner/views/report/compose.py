@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from libra_planner.costs.quotes import quote_warnings
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import break_evens, steps, tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
-from libra_planner.procurement.readiness import open_points
+from libra_planner.procurement.readiness import open_points, used_in
 from libra_planner.registry import Registry
 from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
@@ -147,6 +148,11 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
     if "pdf" in formats:
         found["report.pdf"] = pdf(html(whole))
     return found
+
+
+def doubt_lines(comparison: Comparison) -> Iterator[str]:
+    """What stderr has of quotes that do not hold today, or are far from what is listed."""
+    yield from (f"Warning: {text}." for text in quote_warnings(used_in(comparison)))
 
 
 def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[str]:

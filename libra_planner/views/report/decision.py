@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from libra_planner.costs.quotes import quote_warnings, unpriced_note
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.readiness import used_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time
 from libra_planner.views.cells import Card, Section, round_usd
+from libra_planner.views.links import counted
 from libra_planner.views.report.bills import verdict, words_of_kind
 from libra_planner.views.report.designs import ports_text, time_basis
 from libra_planner.views.report.recommendation import (
@@ -67,6 +69,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
             "The designs do not do the same work per step, as far as their plans tell, so no "
             "fastest and no best per dollar is named."
         )
+    yield from quote_warnings(used_in(comparison))
     yield from run_refusal(comparison)
     models: dict[str, list[str]] = {}
     for one in comparison.candidates:
@@ -264,25 +267,17 @@ def _firmness(comparison: Comparison) -> str:
 
 
 def _quotes(comparison: Comparison) -> Iterator[str]:
-    """Which quotes the bills rest on, and which they do not; none without quotes."""
+    """How many quotes the bills rest on, and which they do not; none without quotes."""
     quotes = comparison.shop.quotes
     if not quotes:
         return
-    tiers = [
-        part.quote.item
-        for one in comparison.candidates
-        for part in one.proposal.shop.book.prices
-        if part.quote
-    ]
-    unused = unused_quotes(comparison.bill, quotes, tiers)
-    used = [f"{x.item} ({x.source})" for x in quotes if x.item not in unused]
-    newest = max(x.date for x in quotes)
-    gone = [f"{x.item} ({x.valid_until})" for x in quotes if (x.valid_until or newest) < newest]
-    if gone:
-        yield f"Expired by {newest}, the day of the newest quote: {', '.join(gone)}."
-    yield f"Quotes of {quotes[0].file} that are used: {'; '.join(used) or 'none'}."
-    if unused:
+    used = used_in(comparison)
+    holds = f"{counted(len(used), 'price')} of {quotes[0].file}"
+    yield f"{holds} count here: the section Prices names seller, day and part of each."
+    if unused := [quote.item for quote in quotes if quote not in used]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
+    if note := unpriced_note(quotes):
+        yield f"{note[:1].upper()}{note[1:]}."
 
 
 def _range(one: Candidate) -> str:

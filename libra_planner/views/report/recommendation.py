@@ -66,7 +66,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     price = f"{price_text(one)} {comparison.without}".strip()
     price += " before tax" if one.bill.tax_fraction else ""
     what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
-    reason = blocked(one)
+    reason = blocked(comparison)
     stop = f"Do not sign yet: {reason}. " if reason else ""
     if other is None:
         yield f"{stop}{named(one)} costs {what}"
