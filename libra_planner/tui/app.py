@@ -32,9 +32,9 @@ from libra_planner.tui.session import (
     Reading,
     Session,
     best_design,
-    equal_split_GBps,
     read_plan,
 )
+from libra_planner.tui.starts import equal_split_GBps
 from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
 from libra_planner.tui.widgets import KeyBar, StatusLine, TabBar
 

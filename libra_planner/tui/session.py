@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.errors import Fault, PlannerError, SpecError
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, apply_setting, read_document
+from libra_planner.tui.starts import equal_split_GBps, starting_GBps
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
@@ -172,18 +173,6 @@ def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
         except SpecError:
             continue
     return document
-
-
-def equal_split_GBps(problem: Problem) -> Bandwidth:
-    """The plan's total, or 100 GB/s each without one, spread evenly over the dimensions.
-
-    Of a plan that is priced by its bill its first option: nothing else has a bill (C22).
-    """
-    if problem.prices.bills is not None:
-        return tuple(map(gigabytes_per_s, problem.prices.bills.options[0].bandwidth_Bps))
-    n_dims, total = problem.topology.n_dims, problem.total_bandwidth_bytes_per_s()
-    each = 100.0 if total is None else gigabytes_per_s(total) / n_dims
-    return (each,) * n_dims
 
 
 def is_design(problem: Problem, bandwidth_GBps: Bandwidth) -> bool:
@@ -438,7 +427,7 @@ class Session:
         self.problem = reading.problem
         known = self.edits.bandwidth_GBps or bandwidth_GBps
         if known is None or not is_design(reading.problem, known):
-            known = equal_split_GBps(reading.problem)
+            known = starting_GBps(reading.problem)
         self.edits = replace(self.edits, bandwidth_GBps=tuple(known))
         origin, value = self._origins.get(self.edits, ("", None))
         if origin and value is None:
@@ -454,9 +443,12 @@ class Session:
         origin, value = self._origins.get(self.edits, ("", None))
         if origin and value == self._value():
             return origin
-        if self.problem is None or self.edits.bandwidth_GBps != equal_split_GBps(self.problem):
+        if self.problem is None or self.edits.bandwidth_GBps is None:
             return "edited"
-        return "equal bandwidth" if self.problem.prices.bills is None else "first option"
+        if self.edits.bandwidth_GBps == equal_split_GBps(self.problem):
+            return "equal bandwidth" if self.problem.prices.bills is None else "first option"
+        is_start = self.edits.bandwidth_GBps == starting_GBps(self.problem)
+        return "fixed by rules" if is_start else "edited"
 
     def _value(self) -> Any:
         document = self.reading.document if self.reading else None

@@ -16,7 +16,7 @@ from libra_planner.reading.bundled import example
 from libra_planner.tui.pictures import designs as pictures
 from libra_planner.tui.pictures import shapes
 from libra_planner.tui.screens.bars import traded_bandwidth
-from libra_planner.tui.session import equal_split_GBps
+from libra_planner.tui.starts import equal_split_GBps
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.design import busy_fractions, evaluate_payload
 from libra_planner.views.training.step import PARTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,32 @@ def test_another_number_of_dimensions_gives_an_equal_split(plan_file: Path) -> N
     reread(session)
     assert session.faults == ()
     assert session.edits.bandwidth_GBps == (50.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "start_GBps", "origin"),
+    [
+        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "fixed by rules"),
+        # A taper of 2 below a fixed tier, then one between two that are free: 120 and 60 are
+        # nearest to 100 and 100 on the line B2 = 2 B3.
+        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "fixed by rules"),
+        (["taper(spine) == 2"], (100, 120, 60), "fixed by rules"),
+        (["total == 600", "dim1 == 400"], (400, 100, 100), "fixed by rules"),
+        (["total == 600", "dim1 >= 400"], (200, 200, 200), "equal bandwidth"),
+        (["dim1 == 450", "dim1 == 400"], (100, 100, 100), "equal bandwidth"),  # Cannot be met.
+    ],
+)
+def test_a_plan_opens_on_what_its_equalities_fix(
+    plan_file: Path, rules: list[str], start_GBps: tuple[float, ...], origin: str
+) -> None:
+    units = [rule if "taper" in rule else f"{rule} GB/s" for rule in rules]
+    fabric = ("fabric.topology=RI(4)_[SW(32)_SW(32)]", "fabric.tiers=[node, leaf, spine]")
+    session = Session(plan_file)
+    settings = (*fabric, "cost_model=clos-2026", f"constraints={json.dumps(units)}")
+    session.accept(read_plan(plan_file, settings))
+    assert session.faults == ()
+    assert session.edits.bandwidth_GBps == start_GBps
+    assert session.origin == origin
 
 
 def test_rules_that_are_added_in_a_burst_are_all_there(plan_file: Path) -> None:
