@@ -62,13 +62,10 @@ class SweepResults(Shown, Frozen, sweeping.Results):
 
     def to_frame(self, key: str | None = None) -> pd.DataFrame:
         """All designs as a pandas frame; ``key`` may be ``pareto`` or ``top``."""
-        import pandas as pd
-
         answers = self.to_dict()
         if key is not None and key not in answers:
             raise SpecError(Fault(f"got {key!r}", f"expected {', '.join(answers)}", "", "to_frame"))
-        found = answers[key or "everything"]
-        return pd.DataFrame(list(found.rows), columns=list(found.columns))
+        return answers[key or "everything"].to_frame()
 
     def plot(self, x: str | None = None, y: str | None = None, axes: Any = None) -> Any:
         """Time and cost of all designs, or what ``sweep show --plot`` draws over axes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
@@ -316,11 +316,25 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
     try:
         return model.model_validate(value)
     except ValidationError as error:
+        if (fault := _of_other_kind(model, value, document.place(key))) is not None:
+            raise SpecError(fault) from None
         errors = error.errors(include_url=False)
         faults = [_fault(model, document, key, one) for one in errors[:MOST_SHOWN]]
         if len(errors) > MOST_SHOWN:
             faults.append(more_faults(len(errors) - MOST_SHOWN, Place(document.file)))
         raise SpecError(*dict.fromkeys(faults)) from None
+
+
+def _of_other_kind(model: type[BaseModel], value: Mapping[str, Any], place: Place) -> Fault | None:
+    """A sweep in the place of a plan, or a plan in that of a sweep; ``None`` for other faults."""
+    known = model.model_fields.keys()
+    if "fabric" in known and {"base", "axes"} <= value.keys():
+        fix = "libra-planner sweep run takes it"
+        return Fault("got a sweep (base and axes)", "expected a plan", fix, "", place)
+    if {"base", "axes"} <= known and "fabric" in value and not {"base", "axes"} & value.keys():
+        fix = "libra-planner optimize takes it; a sweep names it: base: FILE, axes: {...}"
+        return Fault("got a plan", "expected a sweep (base and axes)", fix, "", place)
+    return None
 
 
 def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> Fault:

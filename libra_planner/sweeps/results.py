@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from libra_planner.files import is_unicode
 from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def connection_to(folder: Path) -> Any:
@@ -175,6 +178,12 @@ class Answer:
     def dicts(self) -> list[dict[str, Any]]:
         """The rows as maps."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.columns))
 
 
 @dataclass(frozen=True)

@@ -299,6 +299,7 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     axes = _with_objectives(spec, axes, faults)
     plan = faults.attempt(("base",), templates.base_plan, document, spec, Path(path).parent)
     plan_document, beside = faults.present(plan)
+    templates.refuse_degrees_of_auto(document, plan_document, spec, axes)
     _check_names(axes, faults)
     templates.apply_set(document, plan_document, spec, faults)
     template = templates.plan_template(document, plan_document, beside, axes, faults)

@@ -309,7 +309,9 @@ class FirstPlan:
         speed = f"{self.domain.npu_Bps / BYTES_PER_S_PER_GBPS:g} GB/s per NPU, one direction"
         yield _line(f"  scale_up: {self.domain.name}", f"inside a node: {speed}")
         ports = f"{{port_speed: {self._port_speed}{wiring}}}"
-        yield _line(f"  realization: {ports}", f"switches of {_RADIX} ports, {rails}")
+        yield _line(
+            f"  realization: {ports}", f"switches of {_RADIX} ports, {rails}; sweeps of NICs set it"
+        )
 
     def _constraints(self) -> Iterator[str]:
         nic, *taper = self.rules

@@ -112,13 +112,14 @@ function legends() {
   const item = (shape, fill, text) => { const svg = make("svg", { viewBox: "-7 -7 14 14" }, make("path", { d: shape, fill })); return make("span", {}, svg, text); };
   const list = [], one = columns[state.colour], two = columns[state.marker];
   const there = k => { const found = new Set(rows.filter((_, i) => hasPoint(i)).map(row => row[k])); return ([, v]) => found.has(v); };
-  if (one && one.values && one.values.length <= COLOURS.length) list.push(make("b", {}, `${one.label}:`), ...[...one.values.entries()].filter(there(state.colour)).map(([k, v]) => item(SHAPES[0], COLOURS[k], one.shown(v))));
+  if (one && one.values && one.values.length <= COLOURS.length) list.push(make("b", {}, `${one.label}:`), ...one.values.map((v, k) => item(SHAPES[0], COLOURS[k], one.shown(v))));
   else if (one) {
     const bar = make("i", { class: "ramp" }), ends = one.values ? [one.values[0], one.values.at(-1)] : [one.low, one.high];
     bar.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join()})`;
     list.push(make("b", {}, `${one.title}:`), make("span", {}, one.shown(ends[0]), bar, one.shown(ends[1])));
   }
   $("legend2").replaceChildren(...list.map(node => node.cloneNode(true)));
+  if (list.length > 2) list.splice(1, list.length, ...list.slice(1).filter((_, k) => there(state.colour)([k, one.values[k]])));
   if (two) list.push(make("b", {}, `${two.label}:`), ...[...two.values.entries()].filter(there(state.marker)).map(([k, v]) => item(SHAPES[k], "currentColor", two.shown(v))));
   if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), data.rims ? "rim and label" : "labels"));
   $("legend").replaceChildren(...list);

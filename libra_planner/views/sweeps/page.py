@@ -40,6 +40,8 @@ _LONG = {
     "effective": "effective step time",
     "time/seq.": "time per sequence",
     "eff./seq.": "effective time per sequence",
+    "billed": "billed step time",
+    "billed/seq.": "billed time per sequence",
     "floor": "FIM floor",
     "sharded": "sharded memory",
 }
