@@ -166,7 +166,8 @@ class StatusLine(Static):
     def __init__(self, running: Callable[[], Sequence[str]]) -> None:
         super().__init__(id="status")
         self._running_labels = running
-        self._said = self._progress = self._seen = ""
+        self._said = self._seen = ""
+        self._progress: dict[str, str] = {}
         self._holds: Callable[[], bool] = lambda: True
 
     def on_mount(self) -> None:
@@ -177,17 +178,18 @@ class StatusLine(Static):
         self._said, self._holds = text, holds
         self.show()
 
-    def progress(self, done: int, n: int) -> None:
-        """How far the latest work is, for the next tick."""
-        self._progress = f" {done} of {n}"
+    def progress(self, label: str, done: int, n: int) -> None:
+        """How far the work of a label is, for the next tick."""
+        self._progress[label] = f" {done} of {n}"
 
     def show(self) -> None:
         """Bring the words up to date."""
         running = self._running_labels()
         if running:
-            text = f"{running[-1]} ...{self._progress}  (x cancels)"
+            text = f"{running[-1]} ...{self._progress.get(running[-1], '')}  (x cancels)"
         else:
-            text, self._progress = self._said if self._holds() else "", ""
+            text = self._said if self._holds() else ""
+        self._progress = {name: far for name, far in self._progress.items() if name in running}
         if text != self._seen:
             self._seen = text
             self.update(Text(text, no_wrap=True), layout=False)

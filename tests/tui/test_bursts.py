@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from textual.events import Key
 
+from libra_planner.tui import work
 from libra_planner.tui.screens.design import changed_bandwidth
 from tests.tui.conftest import Driver, drive
 
@@ -125,5 +127,23 @@ def test_an_equal_split_is_that_of_the_plan_as_it_stands(plan_file: Path) -> Non
         assert "being read: try again" in driver.text("#status")
         app.action_equal()
         assert app.session.edits.bandwidth_GBps == (200.0,) * 4
+
+    drive(plan_file, walk)
+
+
+def test_progress_is_said_of_the_work_that_it_is_of(plan_file: Path) -> None:
+    """A search that goes on does not lend its count to what was begun after it."""
+
+    async def walk(driver: Driver) -> None:
+        app, over = driver.app, threading.Event()
+        for kind in ("searching", "counting"):
+            app.workshop.start(kind, kind, call=lambda _: over.wait())
+        searching, counting = app.workshop.running()[-2:]
+        app.on_progress(work.Progress(searching, 42, 50536))
+        await driver.until(lambda: "counting ...  (x" in driver.text("#status"))
+        app.on_progress(work.Progress(counting, 1, 2))
+        await driver.until(lambda: "counting ... 1 of 2  (x" in driver.text("#status"))
+        over.set()
+        await driver.idle()
 
     drive(plan_file, walk)
