@@ -15,6 +15,7 @@ from rich.text import Text
 from libra_planner.check.hotspots import FlowNames, Hotspot, hotspot
 from libra_planner.check.links import link_check
 from libra_planner.check.report import RoutedList, asked_seeds
+from libra_planner.errors import PlannerError, SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.fabric.clos import Array, Layer
 from libra_planner.fabric.parts import design_parts
@@ -32,6 +33,7 @@ from libra_planner.views.spread import mean_text
 N_BUSIEST = 50
 MOST_ROWS = 16
 _RULED = 5
+BROKEN = "This design breaks rules of the plan: press o to optimise first, then look at its links."
 _SHADES = (
     (0.0, "·", "dim"),
     (0.75, "░", ""),
@@ -71,8 +73,9 @@ class CheckedLinks:
         if self.hot:
             table = layer_table(self.hot.worst.layers, flows="{:g}".format)
             layers.append(panel_table(table, _LAYER_COLUMNS))
+        broken = [Text(BROKEN, "bold red")] if self.checked.violated else []
         return {
-            "times": _step_times(self),
+            "times": Group(*broken, _step_times(self)),
             "dimensions": Group(panel_table(_dimension_table(self)), self.parts_text),
             "layers": Group(*layers),
             "notes": self.notes,
@@ -138,7 +141,10 @@ def check_links(
     """The same check as ``check PLAN --bandwidth ... --policy ...``, with ``--seed`` if given."""
     problem = fastest_alternative(problem, bandwidth_bytes_per_s)
     violated = evaluated(problem, bandwidth_bytes_per_s).violated
-    links = link_check(problem, bandwidth_bytes_per_s)
+    try:
+        links = link_check(problem, bandwidth_bytes_per_s)
+    except SpecError as error:
+        raise PlannerError(f"{BROKEN}\n\n{error}") if violated else error from None
     report = links.report(Policy(policy), seeds=asked_seeds(None, seed), progress=progress)
     checked = CheckedPlan(links, report, optimized=False, violated=violated)
     return CheckedLinks(checked, hotspot(links, report, always=True))
