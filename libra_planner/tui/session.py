@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Report = Callable[[int, int], None]
 """Takes how much is done, and of how much."""
 
+LOADING = "loading the plan ..."
+"""What stands where a plan is being read that has not been shown yet."""
+
 Bandwidth = tuple[float, ...]
 """GB/s per NPU of every dimension, innermost first."""
 
@@ -374,6 +377,19 @@ class Session:
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with the plan as it stands."""
         return self.reading.faults if self.reading else ()
+
+    def without(self, what: str) -> str:
+        """Why there is none of something that every valid plan has."""
+        being_read = self.reading is None or self.reading.settings != self.edits.settings
+        return LOADING if being_read else f"no {what}: the plan has faults"
+
+    @property
+    def searches_strategy(self) -> bool:
+        """Whether the plan leaves its strategy to a search, whose best the figures are of."""
+        from libra_planner.plan.models import AUTO_PARALLELISM
+
+        value = self._value()
+        return isinstance(value, dict) and value.get("parallelism") == AUTO_PARALLELISM
 
     @property
     def current(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.errors import SpecError
+from libra_planner.errors import PlannerError, SpecError
 from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
 from libra_planner.reading.document import apply_settings, parse_document
@@ -20,6 +21,7 @@ from libra_planner.tui.files import (
     remember,
     save_plan,
 )
+from libra_planner.tui.screens.links import check_links
 from libra_planner.tui.screens.plan_form import completion, faults_by_key, form_fields
 from libra_planner.tui.session import Session, best_design, read_plan
 from tests.tui.conftest import PLAN
@@ -117,6 +119,26 @@ def test_a_plan_opens_on_what_its_equalities_fix(
     assert session.faults == ()
     assert session.edits.bandwidth_GBps == start_GBps
     assert session.origin == origin
+
+
+def test_rules_come_before_advice_about_switches(plan_file: Path) -> None:
+    """A design that a rule forbids needs other bandwidths, not other switches."""
+    fabric = ("fabric.topology=RI(4)_[SW(64)_SW(16)]", "fabric.tiers=[node, leaf, spine]")
+    rules = 'constraints=["taper(spine) == 2"]'
+    problem = read_plan(plan_file, (*fabric, "cost_model=clos-2026", rules)).problem
+    assert problem is not None
+    with pytest.raises(PlannerError, match=r"press o to optimise first[^$]*switch_radix"):
+        check_links(problem, np.array([100e9, 100e9, 100e9]), "ecmp", 0, lambda *_: None)
+
+
+def test_what_is_missing_is_being_read_or_has_faults(plan_file: Path) -> None:
+    session = Session(plan_file)
+    assert session.without("links") == "loading the plan ..."
+    session.edit("cost_model", "no-such-book")
+    reread(session)
+    assert session.without("links") == "no links: the plan has faults"
+    session.edit("cost_model", "libra-ispass24")
+    assert session.without("links") == "loading the plan ..."
 
 
 def test_rules_that_are_added_in_a_burst_are_all_there(plan_file: Path) -> None:

@@ -13,7 +13,7 @@ from textual.events import Click
 from textual.geometry import Size
 from textual.widget import Widget
 
-from libra_planner.tui.session import Bandwidth
+from libra_planner.tui.session import LOADING, Bandwidth
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
 
 _BUTTONS = " [-][+]"
@@ -118,6 +118,7 @@ class Bandwidths(Widget, can_focus=True):
         self._values: Bandwidth = ()
         self._dim, self._factor = 0, 1.0
         self._held, self._partner = HELD[0], 1
+        self._no_rows = LOADING
 
     def update(self, rows: tuple[DimensionRow, ...], bandwidth_GBps: Bandwidth) -> None:
         """Show a design."""
@@ -126,6 +127,11 @@ class Bandwidths(Widget, can_focus=True):
         self._dim = min(self._dim, max(len(rows) - 1, 0))
         self._say_step()
         self.refresh(layout=taller)
+
+    def show_none(self, why: str) -> None:
+        """Say why there is no design."""
+        self._no_rows = why
+        self.refresh()
 
     def _say_step(self) -> None:
         text = f"step {self.step:g} GB/s"
@@ -152,7 +158,7 @@ class Bandwidths(Widget, can_focus=True):
 
     def render(self) -> Text:
         if not self._rows:
-            return Text("no valid plan yet", "italic")
+            return Text(self._no_rows, "italic")
         from libra_planner.views.renderers.terminal import bar
 
         wide, width = self.size.width >= _WIDE, self.size.width

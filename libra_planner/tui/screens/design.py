@@ -244,7 +244,8 @@ class DesignPane(Pane):
         """What the frontier says of the design on screen: points of it that are better."""
         session, evaluation = self.session, self.cockpit.evaluation
         area = self.query_one("#design-frontier")
-        area.border_title = "Frontier: step time over cost"
+        of = " of this strategy" if session.searches_strategy else ""
+        area.border_title = f"Frontier{of}: step time over cost"
         said = Text(text or "finding the frontier ...", "italic")
         if session.frontier is not None and not session.has_frontier:
             area.border_title = "Frontier of the plan before its edit"
@@ -271,6 +272,8 @@ class DesignPane(Pane):
         if problem is not None and len(values) == problem.topology.n_dims:
             rows = tuple(dimension_rows(problem, evaluation, values))
             self.query_one(Bandwidths).update(rows, values)
+        elif problem is None:
+            self.query_one(Bandwidths).show_none(self.session.without("bandwidths"))
         if problem is None or evaluation is None:
             for card, text in zip(cards, (self.cockpit.no_figures, "", "", "", ""), strict=True):
                 card.show(Text(text))

@@ -79,7 +79,7 @@ class FabricPane(Pane):
         session, problem = self.session, self.session.problem
         if problem is None or not session.current:
             self._wanted = ()
-            self.say("no links: the plan has faults")
+            self.say(session.without("links"))
             return
         bandwidth, asked = session.bandwidth_bytes_per_s, (self._policy, self._seed)
         wanted = (id(problem), session.edits.bandwidth_GBps, *asked)

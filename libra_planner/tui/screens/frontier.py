@@ -50,12 +50,12 @@ class FrontierPane(Pane):
         elif self._shown:
             self.say("the frontier of the plan before this edit; the plan has faults")
         else:
-            self.say("no frontier: the plan has faults")
+            self.say(self.session.without("frontier"))
 
     def action_compute(self) -> None:
         """Find the frontier of the plan as it stands."""
         if not self.session.current:
-            self.say("no frontier: the plan has faults")
+            self.say(self.session.without("frontier"))
             return
         self._shown = None
         self.say("finding the frontier ...")
@@ -104,7 +104,8 @@ class FrontierPane(Pane):
             return
         self._drawn = drawn
         axes = "log axes" if is_log else "linear axes"
-        title = Text(f"Step time over cost, {axes}: ")
+        of = " of this strategy" if self.session.searches_strategy else ""
+        title = Text(f"Step time over cost{of}, {axes}: ")
         title.append(POINT, "cyan").append(" frontier  ").append(CHOSEN, "bold")
         title.append(" chosen  ").append(DESIGN, "bold yellow").append(" on screen")
         self.query_one("#frontier-title", Static).update(title)
