@@ -345,9 +345,12 @@ class StepBuilder(Generic[Time]):
         sent = algebra.total(map(self.pricing.exchange, gradients))
         exposed = algebra.times(self._felt(fraction), sent)
         sides = [algebra.total([window, exposed]), sent]
-        if np.any(np.asarray(fraction) > 0) and gradients:
-            both = [*((one, fraction) for one in gradients), *self._window_exchanges(hidden)]
-            sides.append(algebra.total([self.pricing.contention(both), exposed]))
+        others = list(self._window_exchanges(hidden))
+        if np.any(np.asarray(fraction) > 0) and gradients and others:
+            # What compute loses beside hidden bytes is time of compute, not of the fabric.
+            alone = algebra.times(1.0 - np.asarray(fraction), sent)
+            both = [*((one, fraction) for one in gradients), *others]
+            sides.append(algebra.total([self.pricing.contention(both), alone]))
         return algebra.longest(sides)
 
     def _felt(self, fraction: Any) -> Any:

@@ -53,7 +53,7 @@ def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
     worth = [price for price in shadow if price.d_step_time_s or price.d_cost_usd]
     rows = map(_worth_row, worth)
     headings, left = ("one more", "of", "step time", "cost"), ("one more", "of")
-    title = "What one more is worth"
+    title = "What one more is worth: the slope at the optimum, not a whole step"
     return cells.table("", title, headings, rows, left=left, is_wrapped=True) if worth else None
 
 

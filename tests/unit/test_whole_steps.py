@@ -397,3 +397,25 @@ def test_a_check_has_the_band_of_the_plan_around_its_own_time(tmp_path: Path) ->
     assert (low < 0.92, high > 1.09) == (True, True)  # Nine of ten runs of a class, at least 9 %.
     step_s = report.effective_step_time_s.mean()
     assert report.band_s == pytest.approx((low * step_s, high * step_s), rel=1e-9)
+
+
+def test_gradients_alone_on_a_network_take_their_bytes_and_no_more(tmp_path: Path) -> None:
+    """Hidden behind less compute than they take: T is their time, whatever the share (C17).
+
+    Every NPU of 64 sends 2 (7/8) of its eighth of the parameters' bytes: 2 (e_w) + 4 (e_g).
+    """
+    text = PLAN.replace("tp: 4, cp: 2, pp: 4, dp: 64, interleave: 5", "tp: 8, dp: 8")
+    text = text.replace("SW(8)_[SW(32)_SW(8)]", "SW(8)_SW(8)").replace(
+        "node, leaf, spine", "node, leaf"
+    )
+    text = text.replace("1024", "8").replace(
+        "leaf == 50 GB/s, taper(spine) == 2", "leaf <= 50 GB/s"
+    )
+    at, times = np.array([450e9, 0.1e9]), []
+    for share in (0, 0.25, 1):
+        problem = _plan(tmp_path, f"overlap.dp={share}", "memory=ignore", text=text)
+        times.append(float(problem.step_time.seconds(at)))
+    n_parameters = _training(problem).trained.n_dense_parameters
+    sent_s = 7 / 8 * n_parameters * (2 + 4) / at[1]
+    assert times[0] > times[1] == pytest.approx(times[2], rel=1e-12)
+    assert times[2] == pytest.approx(sent_s, rel=0.01)  # The optimizer's own time comes on top.
