@@ -28,6 +28,7 @@ from libra_planner.studies.step_fits import MeasuredStep, log_times, measured_st
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
 
 TIMES = ("seconds_per_iteration", "tokens_per_s_per_gpu")
+_MOST_REASONS = 3
 _N_HALVES = 3
 _MOST_OF_TEN = 0.9
 _EVERY = "all"
@@ -70,6 +71,11 @@ def read_measured_steps(
     ----------
     path, file, npu : as :func:`runs_npu` found them.
     system : constants of collectives and kernels; ``None`` for the published ones.
+
+    Raises
+    ------
+    SpecError
+        Where nothing is kept, with why the first rows are not.
     """
     lines = [at for at, _ in csv_rows(path, ends=True)][1:]
     kept, missed, n_other = list[MeasuredStep](), list[str](), 0
@@ -81,6 +87,9 @@ def read_measured_steps(
             kept.append(measured_step(run, system=system))
         except SpecError as error:
             missed.append(f"line {at}: {error}")
+    if not kept:
+        got = f"got no row of {npu} whose step and time are known"
+        raise SpecError.at(path, got, "expected six or more", "; ".join(missed[:_MOST_REASONS]))
     return kept, tuple(_left_out(path, n_other, missed))
 
 

@@ -178,6 +178,17 @@ ROW = "llama3-8b,H100,8,1,1,128,8192"
             "got h100-sxm, b200-sxm, expected runs of one NPU; write e.g. --npu",
         ),
         (f"{HEADER},seconds_per_iteration\n" + f"{ROW},slow\n" * 6, (), "got no run"),
+        (
+            f"{HEADER},seconds_per_iteration\n{ROW},nan\n{ROW},0\n",
+            (),
+            "got no row of h100-sxm whose step and time are known, expected six or more; "
+            "line 2: got no measured time",
+        ),
+        (
+            f"{HEADER},seconds_per_iteration\n{ROW.replace('llama3-8b', 'mine')},9\n",
+            (),
+            "line 2: model: got mine without layers, hidden, heads",
+        ),
     ],
 )
 def test_what_is_no_measured_run_is_refused_and_nothing_is_written(
@@ -189,6 +200,17 @@ def test_what_is_no_measured_run_is_refused_and_nothing_is_written(
     assert result.code == 2
     assert words in result.err
     assert not (tmp_path / "s.yaml").exists()
+
+
+def test_a_system_is_not_written_over_its_measurements(tmp_path: Path, run) -> None:
+    path, link = tmp_path / "runs.csv", tmp_path / "s.yaml"
+    path.write_text(f"{HEADER},seconds_per_iteration\n{ROW},9\n")
+    link.hardlink_to(path)
+    for output in (path, link):
+        result = run("calibrate", "--runs", path, "-o", output)
+        assert result.code == 2
+        assert f"--output: got {output}, which holds measurements" in result.err
+    assert path.read_text().endswith(",9\n")
 
 
 def test_rows_that_do_not_count_are_said(tmp_path: Path) -> None:

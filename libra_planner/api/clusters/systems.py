@@ -293,12 +293,21 @@ def calibrated(
         raise SpecError.at(place, "got nothing to fit", "expected measurements", fix)
     logs, path = list(map(str, nccl)), Path(output)
     files = [*logs, *(str(one) for one in (kernels, runs) if one)]
+    _refuse_input(path, files)
     origin = Origin(name or path.stem, "", _source(files), _as_of(as_of))
     cluster = _cluster(npu, nics, interconnect, kind, has_logs=bool(logs))
     found, known, notes = _fits(origin, cluster, logs, kernels, runs)
     origin = replace(origin, npu=known or "")
     kept = write_files({path: system_text(origin, found)})
     return Calibration(origin, found, tuple(notes), path, tuple(kept))
+
+
+def _refuse_input(path: Path, files: Sequence[str]) -> None:
+    """Refuse to write the system over measurements."""
+    for one in map(Path, files):
+        if path.is_file() and one.is_file() and path.samefile(one):
+            got, expected = f"got {path}, which holds measurements", "expected another file"
+            raise SpecError.at("--output", got, expected, "write e.g. --output system.yaml")
 
 
 def _fits(
