@@ -12,7 +12,7 @@ from libra_planner.api.shown import Shown, draw_frontier, frontier_words, new_ax
 from libra_planner.api.training import argument_fault, refuse_unknown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.plans import open_plan
-from libra_planner.inputs.training.clusters import Nics, nics_of, run_fabric
+from libra_planner.inputs.training.clusters import FEWEST_NPUS, Nics, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
 from libra_planner.inputs.training.planned import PlannedRun, planned_run, tapered
 from libra_planner.inputs.training.rows import TrainingRun, asked_run
@@ -37,9 +37,6 @@ OF_SEARCH = (
     *("model", "npu", "gpus", "seq", "dtype"),
     *("library", "fabric", "taper", "nodes_per_leaf"),
 )
-
-_FEWEST = 2
-"""NPUs that exchange anything."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,9 +270,7 @@ def searched_run(
     """
     if not run.gpus:
         raise SpecError(Fault("got no number of NPUs", "expected how many", path="gpus"))
-    if run.gpus < _FEWEST:
-        raise SpecError(Fault(f"got {run.gpus} NPU", "expected two or more", path="gpus"))
-    small = replace(run, gpus=_FEWEST, dp=_FEWEST, global_batch=_FEWEST, microbatch=1)
+    small = replace(run, gpus=FEWEST_NPUS, dp=FEWEST_NPUS, global_batch=FEWEST_NPUS, microbatch=1)
     small = replace(small, taper=None, nodes_per_leaf=None)
     alone = planned_run(small, is_row=False)
     nics = tapered(_nics(run, alone.npu_name), run)

@@ -77,6 +77,8 @@ def test_train_says_the_same_of_the_best(capsys: pytest.CaptureFixture[str]) -> 
         ([*SMALL, "--global-batch", "8", "--fabric", "q"], 2, "--fabric: got the fabric 'q'"),
         ([*SMALL, "--global-batch", "8", "--library", "q"], 2, "--library: got"),
         ([*SMALL[:-1], "1", "--global-batch", "8"], 2, "--gpus: got 1 NPU"),
+        ([*SMALL, "--global-batch", "8", "--set", "x=y"], 2, "--set: got no plan"),
+        ([*SMALL, "--global-batch", "8", "--taper", ""], 2, "--taper: got '', expected a value"),
         (
             ["search", "--model", "llama3-405b", *SMALL[3:], "--global-batch", "8"],
             3,

@@ -165,17 +165,29 @@ def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
         (("--microbatch", "x"), "--microbatch: got microbatch 'x'"),
         (("--global-batch", "127"), "--global-batch: got a global batch of 127"),
         (("--global-batch", "126"), "multiple of the 4 stages"),
-        (("--pp", "1", "--interleave", "2"), None),
+        (("--pp", "1"), "--interleave: got 5 chunks of a stage with pp 1, expected 1"),
+        (("--pp", "1", "--schedule", "zb-h1"), "--schedule: got zb-h1 with pp 1, expected 1f1b"),
+        (("--microbatch", "0"), "--microbatch: got microbatch 0, expected 1 or more"),
+        (("--taper", ""), "--taper: got '', expected a value"),
+        (("--fabric", " "), "--fabric: got ' ', expected a value"),
+        (("--library", ""), "--library: got '', expected a value"),
         (("--csv", "runs.csv"), "beside --csv"),
         (("--taper", "0.5"), "--taper: got 0.5, expected a taper from 1"),
         (("--nodes-per-leaf", "4"), "--nodes-per-leaf: got 4 nodes per leaf, expected them with"),
         (("--taper", "2", "--nodes-per-leaf", "3"), "write a divisor of 8"),
     ],
 )
-def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str | None) -> None:
+def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str) -> None:
     result = run(*ONE, *more)
-    assert result.code == (2 if words else 0)
-    assert (words or "") in result.err
+    assert result.code == 2
+    assert words in result.err
+
+
+def test_one_npu_has_no_network(run) -> None:
+    asked = ("--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "1", "--global-batch", "8")
+    for command in ("train", "search"):
+        result = run(command, *asked)
+        assert (result.code, result.err.strip()) == (2, "--gpus: got 1 NPU, expected two or more")
 
 
 def test_what_does_not_fit_says_what_would(run) -> None:

@@ -10,7 +10,7 @@ from libra_planner.cli.arguments.making import flag_of, on_flag
 from libra_planner.cli.streams import answer, judge_search, search_progress
 from libra_planner.errors import Infeasible, SolverFailed, SpecError
 from libra_planner.inputs.plans import open_plan, strategy_words
-from libra_planner.inputs.training.rows import OPTIONS, parse_run
+from libra_planner.inputs.training.rows import OPTIONS, asked_run
 from libra_planner.search.best import SearchResult
 from libra_planner.search.frontier import POINTS, strategy_frontier
 from libra_planner.views.times.frontier import frontier_csv
@@ -33,14 +33,9 @@ def search(options: argparse.Namespace) -> None:
             flag = f"--{name.replace('_', '-')}"
             fix = f"{_PLACE} --model llama3-70b --npu h100-sxm --gpus 1024 --global-batch 1024"
             raise SpecError.at(_PLACE, f"got no {flag}", "", f"write e.g. {fix}")
-    texts = {
-        column: str(getattr(options, name))
-        for name, column in _COLUMNS.items()
-        if getattr(options, name) is not None
-    }
     batches = _batches(options.global_batch)
     try:
-        run = parse_run(texts, blanks=())
+        run = asked_run({name: getattr(options, name) for name in OF_SEARCH})
         n_best, progress = options.top or _N_BEST, search_progress()
         found = searched_run(run, batches, n_best=n_best, progress=progress)
     except SpecError as error:
@@ -56,6 +51,9 @@ def search(options: argparse.Namespace) -> None:
 
 def _refuse_mixed(options: argparse.Namespace) -> None:
     """Refuse flags that say nothing together."""
+    if options.settings and options.plan is None:
+        fix = "name the plan, or leave it out"
+        raise SpecError.at("--set", "got no plan", "expected one whose values it overrides", fix)
     for name in ("points", "csv"):
         if getattr(options, name) and not options.pareto:
             raise SpecError.at(f"--{name}", "got no --pareto", "", "add --pareto, or leave it out")

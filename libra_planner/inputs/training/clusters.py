@@ -31,6 +31,8 @@ NIC_GBPS: Mapping[str, float] = MappingProxyType(
 """Usual line rate of the NIC of one NPU, Gbit/s; 400 of others."""
 
 _USUAL_GBPS = 400.0
+FEWEST_NPUS = 2
+"""That exchange anything."""
 _NODE = 8
 NODES_PER_LEAF = 32
 """Nodes of a leaf of 64 ports, one rail of each, without a taper."""
@@ -127,7 +129,7 @@ def run_fabric(name: str, npu: CatalogueNpuSpec, n_npus: int, nics: Nics) -> Run
     Raises
     ------
     SpecError
-        For an NPU without scale-up links in the catalogue.
+        For an NPU without scale-up links in the catalogue, and for one NPU, which has no network.
 
     Examples
     --------
@@ -142,6 +144,8 @@ def run_fabric(name: str, npu: CatalogueNpuSpec, n_npus: int, nics: Nics) -> Run
     if not npu.scale_up:
         got = f"got {name}, whose scale-up links the catalogue does not know"
         raise SpecError(Fault(got, "expected an NPU with scale_up", path="gpu_type"))
+    if n_npus < FEWEST_NPUS:
+        raise SpecError(Fault(f"got {n_npus} NPU", "expected two or more", path="gpus"))
     domain = scale_up_domain(npu.scale_up[0])
     size = _domain_size(domain, n_npus)
     outside, rates, of_leaves = _scale_out(n_npus // size, nics)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.inputs.training.clusters import Nics, RunFabric, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
 from libra_planner.inputs.training.rows import TrainingRun
@@ -27,7 +27,7 @@ from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
-from libra_planner.step.pipeline import is_schedulable, refuse_unschedulable
+from libra_planner.step.pipeline import ZERO_BUBBLE_FILL, is_schedulable, refuse_unschedulable
 from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS
 from libra_planner.workload.clock import STEP_CONSTANTS, training_kernels
 from libra_planner.workload.defaults import (
@@ -181,6 +181,8 @@ def planned_run(
     library, of_library = _library(run, is_row=is_row)
     model, of_model = run_model(run, is_row=is_row)
     strategy, of_strategy = run_strategy(run, library)
+    if not is_row:
+        refuse(_unused(run, strategy))
     refuse_impossible(model, strategy)
     refuse_unschedulable(strategy)
     named = npu_in_tables(run.gpu_type, catalogue().npus) or run.gpu_type
@@ -205,6 +207,17 @@ def planned_run(
     found = PlannedRun(trained, fabric, npu, named, library, short, notes, system)
     _refuse_unplaced(found)
     return replace(found, notes=(*notes, *found.memory_use.notes))
+
+
+def _unused(run: TrainingRun, strategy: Strategy) -> Iterator[Fault]:
+    """What a user asks of a pipeline that has one stage."""
+    fix = "leave it out, or take more stages"
+    if strategy.pp == 1 and (run.vp_interleave or 1) > 1:
+        got = f"got {run.vp_interleave} chunks of a stage with pp 1"
+        yield Fault(got, "expected 1", fix, "vp_interleave")
+    if strategy.pp == 1 and strategy.schedule in ZERO_BUBBLE_FILL:
+        got = f"got {strategy.schedule.value} with pp 1"
+        yield Fault(got, "expected 1f1b: one stage has no bubble", fix, "schedule")
 
 
 def _refuse_unplaced(run: PlannedRun) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.reading.tables import read_carried_table
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -133,7 +133,7 @@ def asked_run(options: Mapping[str, Any]) -> TrainingRun:
     Raises
     ------
     SpecError
-        With a fault for every number that is none, its path the column.
+        With a fault for every empty text and number that is none, its path the column.
 
     Examples
     --------
@@ -141,8 +141,21 @@ def asked_run(options: Mapping[str, Any]) -> TrainingRun:
     'yes'
     """
     given = {name: value for name, value in options.items() if value is not None}
-    run = parse_run({OPTIONS[name]: _text(value) for name, value in given.items()}, blanks=())
+    cells = {OPTIONS[name]: _text(value) for name, value in given.items()}
+    refuse(_refused(cells))
+    run = parse_run(cells, blanks=())
+    refuse(
+        Fault(f"got {name} 0", "expected 1 or more", path=name)
+        for name in cells
+        if name in _COUNTS and getattr(run, name) == 0
+    )
     return replace(run, model="own shape") if "model" not in given and run.layers else run
+
+
+def _refused(cells: Mapping[str, str]) -> Iterator[Fault]:
+    for name, text in cells.items():
+        if not text.strip():
+            yield Fault(f"got {text!r}", "expected a value", "write one, or leave it out", name)
 
 
 def _text(value: Any) -> str:
