@@ -165,6 +165,15 @@ def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
         (("--microbatch", "x"), "--microbatch: got microbatch 'x'"),
         (("--global-batch", "127"), "--global-batch: got a global batch of 127"),
         (("--global-batch", "126"), "multiple of the 4 stages"),
+        (("--heads", "128"), "--heads: got 128, llama3-70b has 64 heads; leave --model out"),
+        (("--hidden", "4096"), "--hidden: got 4,096, llama3-70b has 8,192; leave --model out"),
+        (("--model", "workloads/gpt3.yaml", "--heads", "64"), "gpt3.yaml has 96 heads"),
+        (("--experts", "8"), "--experts: got 8, llama3-70b has no experts; leave it out"),
+        (("--moe-ffn", "8"), "--moe-ffn: got 8, llama3-70b has no experts; leave it out"),
+        (("--kv-heads", "5"), "--kv-heads: got 5, expected a divisor of the 64 heads"),
+        (("--model", "mixtral-8x7b", "--ffn", "99"), "--ffn: got 99, mixtral-8x7b has experts"),
+        (("--model", "mixtral-8x7b", "--topk", "9"), "--topk: got 9, expected at most the 8"),
+        (("--model", "deepseek-v3", "--kv-heads", "8"), "--kv-heads: got 8, deepseek-v3 has la"),
         (("--pp", "1"), "--interleave: got 5 chunks of a stage with pp 1, expected 1"),
         (("--pp", "1", "--schedule", "zb-h1"), "--schedule: got zb-h1 with pp 1, expected 1f1b"),
         (("--microbatch", "0"), "--microbatch: got microbatch 0, expected 1 or more"),
@@ -181,6 +190,16 @@ def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str) -> Non
     result = run(*ONE, *more)
     assert result.code == 2
     assert words in result.err
+
+
+def test_an_own_shape_is_possible_and_all_of_it_counts(run) -> None:
+    shape = ("train", "--layers", 8, "--hidden", 4096, "--heads", 32, "--npu", "H100", "--gpus", 8)
+    shape = (*shape, "--seq", 4096, "--global-batch", 8)
+    assert "--topk: got 2, own shape has no experts" in run(*shape, "--topk", 2).err
+    assert "--topk: got 8, expected at most the 4" in run(*shape, "--experts", 4, "--topk", 8).err
+    assert "--kv-heads: got 5, expected a divisor" in run(*shape, "--kv-heads", 5).err
+    named = _json(run, *shape, "--model", "mine", "--experts", 4, "--topk", 2)["model"]
+    assert (named["name"], named["experts"], named["topk"]) == ("mine", 4, 2)
 
 
 def test_one_npu_has_no_network(run) -> None:

@@ -52,6 +52,28 @@ def test_data_parallelism_may_count_context_parallelism() -> None:
         _planned(dp="3")
 
 
+def test_a_row_whose_shape_is_not_that_of_its_model_says_so() -> None:
+    """Figures stay those of the row: 64 heads of 112 that are all of keys and values, too."""
+    found = _planned(model="DeepSeek-V3", heads="64", tp="8", pp="2", dp="2")
+    assert found.notes[:2] == (
+        "a plain shape of the row's own, not the bundled DeepSeek-V3",
+        "heads: got 64, DeepSeek-V3 has 128 heads",
+    )
+    assert (found.model.attention.n_kv_heads, found.model.experts) == (64, None)
+    plain, odd = _planned(), _planned(topk="2", kv_heads="5")
+    assert odd.notes[:2] == (
+        "topk: got 2, Llama3-70B has no experts",
+        "kv_heads: got 5, expected a divisor of the 64 heads",
+    )
+    assert odd.notes[2:] == plain.notes
+    experts = {"model": "Mixtral-8x7B", "pp": "2", "dp": "4"}
+    unused = "ffn: got 9,999, Mixtral-8x7B has experts in every layer, whose width is moe_ffn"
+    assert unused in _planned(**experts, ffn="9999").notes
+    same = _planned(**experts).notes
+    assert _planned(**experts, ffn="14336").notes == same
+    assert _planned(**experts, ffn="9999", moe_ffn="14336").notes == same
+
+
 def test_a_batch_is_told_by_its_microbatches() -> None:
     found = _planned(global_batch="", microbatch="2", grad_accum="16")
     assert found.strategy.global_batch == 2 * 2 * 16

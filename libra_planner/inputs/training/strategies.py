@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.plan.architectures.names import bundled_model
 from libra_planner.plan.workloads import load_transformer
@@ -31,12 +32,14 @@ def run_model(run: TrainingRun, *, is_row: bool = True) -> tuple[Transformer, No
 
     Parameters
     ----------
-    is_row : of a table: its model is no path, and its sequence length is never a model's own.
+    is_row : of a table: its model is no path, its sequence length is never a model's own, and
+        notes tell where its figures are not those of the model. Else these are refused.
 
     Raises
     ------
     SpecError
-        For a model that nobody knows, or that is not modelled, and without a sequence length.
+        For a model that nobody knows, or that is not modelled, without a sequence length, and for
+        a shape that is impossible or not that of the model.
     """
     base, reason = _named_model(run.model, may_be_path=not is_row)
     if "not modelled" in reason:
@@ -47,12 +50,51 @@ def run_model(run: TrainingRun, *, is_row: bool = True) -> tuple[Transformer, No
         expected = "expected a bundled transformer, or its shape"
         fix = "'libra-planner list workloads' has those that are there"
         raise SpecError(Fault(got, expected, fix, path="model"))
-    is_other = base is None or any(
-        getattr(run, name) not in (None, value)
-        for name, value in (("hidden", base.hidden), ("heads", base.attention.n_heads))
-    )
-    shape = _shape(run, base) if base is None or is_other else _with_figures(base, run)
-    return _with_sequence(shape, run, is_row=is_row)
+    others = () if base is None else tuple(_other_widths(run, base))
+    shape = _shape(run, base) if base is None or others else _with_figures(base, run)
+    wrong = (*others, *_unused(run, shape), *_impossible(shape))
+    if not is_row:
+        refuse(wrong)
+    model, notes = _with_sequence(shape, run, is_row=is_row)
+    own = (f"a plain shape of the row's own, not the bundled {model.name}",) * bool(others)
+    both = {"ffn"} if run.moe_ffn else set[str]()  # As files of models of experts have it.
+    told = (str(replace(one, fix="")) for one in wrong if one.path not in both)
+    return model, (*own, *told, *notes)
+
+
+def _other_widths(run: TrainingRun, base: Transformer) -> Iterator[Fault]:
+    """Widths of a run that are not those of the model that it names."""
+    fix = "leave --model out for a shape of your own, or write a workload file: init --workload"
+    for name, value in (("hidden", base.hidden), ("heads", base.attention.n_heads)):
+        given = getattr(run, name)
+        if given not in (None, value):
+            what = f"{run.model} has {value:,}{' heads' * (name == 'heads')}"
+            yield Fault(f"got {given:,}", what, fix, name)
+
+
+def _unused(run: TrainingRun, model: Transformer) -> Iterator[Fault]:
+    """Figures of a run for which its model has no place."""
+    reasons, experts = {}, model.experts
+    if experts is None:
+        reasons = dict.fromkeys(("experts", "topk", "moe_ffn"), "has no experts")
+    elif not model.ffn.width and run.ffn != experts.width:
+        reasons["ffn"] = "has experts in every layer, whose width is moe_ffn"
+    if model.attention.is_latent and run.kv_heads != model.attention.n_heads:
+        reasons["kv_heads"] = "has latent attention, which compresses keys and values of all heads"
+    for name, reason in reasons.items():
+        if getattr(run, name):
+            fix = "leave it out"
+            yield Fault(f"got {getattr(run, name):,}", f"{run.model} {reason}", fix, name)
+
+
+def _impossible(model: Transformer) -> Iterator[Fault]:
+    attention, experts = model.attention, model.experts
+    if attention.n_heads % attention.n_kv_heads:
+        expected = f"expected a divisor of the {attention.n_heads} heads"
+        yield Fault(f"got {attention.n_kv_heads}", expected, path="kv_heads")
+    if experts is not None and experts.topk > experts.n:
+        expected = f"expected at most the {experts.n} experts"
+        yield Fault(f"got {experts.topk}", expected, path="topk")
 
 
 def _named_model(name: str, *, may_be_path: bool) -> tuple[Transformer | None, str]:
