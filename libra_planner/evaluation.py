@@ -237,8 +237,9 @@ def own_links_step_time_s(problem: Problem, bandwidth_bytes_per_s: Array) -> flo
     Examples
     --------
     >>> import libra_planner as lp
-    >>> own_links_step_time_s(lp.load_plan(lp.example("01_gpt3_4d")), np.full(4, 125e9))
-    0.775045
+    >>> plan = lp.load_plan(lp.example("01_gpt3_4d"))
+    >>> round(own_links_step_time_s(plan, np.full(4, 125e9)), 6)
+    0.796788
     """
     time = problem.step.real_link_time or problem.step_time
     return float(time.seconds(np.asarray(bandwidth_bytes_per_s, dtype=np.float64)))

@@ -35,7 +35,7 @@ def _failed(error: BaseException, monkeypatch: pytest.MonkeyPatch, run, plan) ->
     def raising(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("libra_planner.cli.design.load_plan", raising)
+    monkeypatch.setattr("libra_planner.cli.design.open_plan", raising)
     return run("evaluate", plan(), "--bandwidth", "1")
 
 

@@ -44,7 +44,7 @@ def workload_text(name: str, model: str, beside: Path) -> str:
 
     Examples
     --------
-    >>> print(workload_text("own.yaml", "llama3-70b", Path())[:152])
+    >>> print(workload_text("own.yaml", "llama3-70b", Path())[:153])
     # own.yaml: a model of your own. It has the shape of llama3-70b now, 70,553,706,496 parameters:
     # change any number; take the # away from a key to add it
     """
