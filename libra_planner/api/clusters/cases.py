@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,9 +44,9 @@ class Cases(Shown):
     table = "cases"
     what: ClassVar[str] = "rows"
 
+    @abstractmethod
     def payload(self, one: Any) -> dict[str, Any]:
         """An answer as ``--json`` has it."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self.rows)
