@@ -346,6 +346,7 @@ WORDS = _PARTS_OF_STEP | {
     "measured": "whether kernels of this type were measured on this kind of NPU",
     # Calibration.
     "source": "files that were measured",
+    "designs.source": "plan and vector of the design, whatever its name",
     "as_of": "day of the measurements",
     "n_runs": "measurements that were fitted; null where none was",
     "constants": "by name",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from libra_planner.errors import Place
 
@@ -33,6 +33,7 @@ class Quote:
     listed_usd : ends of the catalogue's own price; ``None`` where it has none.
     day : on which it has to hold, YYYY-MM-DD; empty where nobody says.
     unpriced : items of its file that nobody has priced yet.
+    others : quotes of other sellers for the item, which do not count.
     file : that it is from, as the user gave it.
     place : where it stands.
 
@@ -43,6 +44,8 @@ class Quote:
     (('pod', 'nic'), 'quote of Acme, 2026-11-02, valid until 2026-12-31')
     >>> Quote("nic-400g", 140000.0, "Acme", "2026-11-02", listed_usd=(1400, 1600)).doubt
     'nic-400g is quoted at $140,000, 88 times the highest listed price ($1,400 to $1,600)'
+    >>> cheapest([quote, Quote("pod.nic", 26.5, "Beta", "2026-11-03")]).source
+    'quote of Beta, 2026-11-03; also quoted: $28.00 of Acme'
     """
 
     item: str
@@ -60,6 +63,7 @@ class Quote:
     unpriced: tuple[str, ...] = field(default=(), compare=False)
     file: str = field(default="", compare=False)
     place: Place | None = field(default=None, compare=False)
+    others: tuple[Quote, ...] = field(default=(), repr=False)
 
     @property
     def tier_part(self) -> tuple[str, str] | None:
@@ -69,10 +73,28 @@ class Quote:
 
     @property
     def source(self) -> str:
-        """From whom and when, for people."""
+        """From whom and when, for people, and what others ask."""
         ends = f", valid until {self.valid_until}" if self.valid_until else ""
         note = f" ({self.note})" if self.note else ""
-        return f"quote of {self.seller}, {self.date}{ends}{note}"
+        also = f"; also quoted: {self.also}" if self.others else ""
+        return f"quote of {self.seller}, {self.date}{ends}{note}{also}"
+
+    @property
+    def also(self) -> str:
+        """What other sellers ask for the item, cheapest first; empty for none."""
+        return ", ".join(one.offer for one in sorted(self.others, key=lambda one: one.worth_usd))
+
+    @property
+    def offer(self) -> str:
+        """Its price and seller, and why it does not hold."""
+        support = f" and {_usd(self.support_usd)} for support" if self.support_usd else ""
+        when = f" ({self.when})" if self.when else ""
+        return f"{_usd(self.usd)}{support} of {self.seller}{when}"
+
+    @property
+    def worth_usd(self) -> float:
+        """Of one with its support: what several quotes for an item are compared by."""
+        return self.usd + self.support_usd
 
     @property
     def doubt(self) -> str:
@@ -87,9 +109,14 @@ class Quote:
         return f"{self.item} is quoted at {_usd(self.usd)}, {how} {listed}"
 
     @property
+    def is_over(self) -> bool:
+        """Whether it no longer holds on :attr:`day`."""
+        return bool(self.day and self.valid_until and self.valid_until < self.day)
+
+    @property
     def when(self) -> str:
         """Why it does not hold on :attr:`day`; empty where it does."""
-        if self.day and self.valid_until and self.valid_until < self.day:
+        if self.is_over:
             return f"expired on {self.valid_until}"
         return f"dated {self.date}, in the future" if self.day and self.day < self.date else ""
 
@@ -100,7 +127,18 @@ class Quote:
 
 
 def _usd(usd: float) -> str:
-    return f"${usd:,.0f}" if usd >= 100 else f"${usd:,.2f}"
+    is_whole = usd >= 100 and usd == round(usd)
+    return f"${usd:,.0f}" if is_whole else f"${usd:,.2f}"
+
+
+def cheapest(quotes: Sequence[Quote]) -> Quote:
+    """The quote that counts of several sellers' for one item, which knows the others.
+
+    The least price of one with its support among those that hold on their day, else among all;
+    of equals the first.
+    """
+    best = min(quotes, key=lambda one: (bool(one.when), one.worth_usd))
+    return replace(best, others=tuple(one for one in quotes if one is not best))
 
 
 def quote_warnings(quotes: Iterable[Quote]) -> list[str]:

@@ -17,6 +17,9 @@ NPU_NPU, HOST_LEAF, LEAF_SPINE, SPINE_CORE = "npu-npu", "host-leaf", "leaf-spine
 NPU_SWITCH = "npu-switch"
 """What a cable joins; the last an NPU and its scale-up switch."""
 
+SCALE_UP = "switch"
+"""The tier of scale-up switches."""
+
 
 @dataclass(frozen=True)
 class SwitchParts:
@@ -111,6 +114,12 @@ class DesignParts:
         """Sum over the dimensions of a count such as ``n_switches`` or ``n_optics``."""
         return sum(int(getattr(dimension, count)) for dimension in self.dimensions)
 
+    @property
+    def n_scale_up_switches(self) -> int:
+        """Switches between NPUs, which are no part of a network of NICs (C14)."""
+        parts = (part for dimension in self.dimensions for part in dimension.switches)
+        return sum(part.n_switches for part in parts if part.tier == SCALE_UP)
+
 
 def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> DesignParts:
     """Switches, ports, cables and optics of a design.
@@ -167,7 +176,7 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
     n_ports = built.ports.n_npus * built.n_ports
     if built.settings.one_switch:
         # One switch for each group, reached from the NPUs' own ports without optics (C14).
-        switch = SwitchParts("switch", fabric.total_leaves, n_ports, 0)
+        switch = SwitchParts(SCALE_UP, fabric.total_leaves, n_ports, 0)
         cables = CableParts(NPU_SWITCH, n_ports, fabric.host_Bps, 0)
         return DimensionParts(built.label, built.tier, 0, (switch,), (cables,))
     no_optics = {built.label, built.tier} & set(copper)

@@ -288,7 +288,8 @@ class _ProblemBuilder(FaultCollector):
         settings.append(f"prices {book.name} ({book.as_of}{sure}){file}")
         settings += ["priced by its bill"] * (base.prices.choice is not None)
         used = [part.quote.item for part in base.prices.parts if part.quote]
-        quoted = quote_notes(base.prices.quotes, [*used, *fixed.quoted])
+        is_billed = base.prices.choice is not None
+        quoted = quote_notes(base.prices.quotes, [*used, *fixed.quoted], is_billed=is_billed)
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(

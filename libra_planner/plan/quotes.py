@@ -13,7 +13,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from libra_planner.costs.prices import PriceBook
-from libra_planner.costs.quotes import TAX, TIER_PARTS, Quote, quote_warnings, unpriced_note
+from libra_planner.costs.quotes import (
+    TAX,
+    TIER_PARTS,
+    Quote,
+    cheapest,
+    quote_warnings,
+    unpriced_note,
+)
 from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
@@ -106,7 +113,7 @@ def today() -> str:
 def load_quotes(
     name: str, known: Known, beside: Path | None = None, as_of: str | None = None
 ) -> tuple[Quote, ...]:
-    """Read quotes.
+    """Read quotes; of several sellers' for one item the cheapest that holds, with the others.
 
     Parameters
     ----------
@@ -130,21 +137,33 @@ def load_quotes(
         specs = validated(QuotesSpec, document).quotes
     except SpecError as error:
         faults += error.faults
-    places = [document.place(("quotes", i)) for i in range(len(specs))]
-    first: dict[str, Place] = {}
-    for spec, place in zip(specs, places, strict=True):
-        faults += (fault.located(place) for fault in _faults(spec, as_of))
-        if first.setdefault(_named(spec.item, known), place) is not place:
-            got = f"got {spec.item} twice (first on line {first[_named(spec.item, known)].line})"
-            faults.append(Fault(got, "expected one quote of it", "remove one", "item", place))
+    on, offers = as_of or today(), dict[str, dict[str, Quote]]()
+    for i, spec in enumerate(specs):
+        place, item = document.place(("quotes", i)), _named(spec.item, known)
+        faults += (fault.located(place) for fault in _faults(spec))
+        found, seller = offers.setdefault(item, {}), "" if item == TAX else spec.seller.casefold()
+        if seller in found:
+            faults.append(_twice(spec, found[seller], place))
+        one = _quote(spec, item, place)
+        found[seller] = replace(one, day=on, listed_usd=known.get(item), unpriced=tuple(unpriced))
+    chosen = tuple(cheapest([*found.values()]) for found in offers.values())
+    faults += (_expired(one) for one in chosen if as_of is not None and one.is_over)
     refuse(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0))
-    quotes, day = [], as_of or today()
-    for spec, place in zip(specs, places, strict=True):
-        one = _quote(spec, _named(spec.item, known), place)
-        quotes.append(
-            replace(one, day=day, listed_usd=known.get(one.item), unpriced=tuple(unpriced))
-        )
-    return tuple(quotes)
+    return chosen
+
+
+def _twice(spec: QuoteSpec, first: Quote, place: Place) -> Fault:
+    line = f"first on line {first.place.line}" if first.place else "already"
+    whom = "" if spec.item == TAX else f" of {spec.seller}"
+    expected = "expected one of it" if spec.item == TAX else "expected one quote of each seller"
+    return Fault(f"got {spec.item}{whom} twice ({line})", expected, "remove one", "item", place)
+
+
+def _expired(one: Quote) -> Fault:
+    """What is wrong with a quote that no longer holds, and that no other stands in for."""
+    got = f"got a quote of {one.item} that was valid until {one.valid_until}"
+    fix = "ask for a new one, or remove it"
+    return Fault(got, f"expected one that holds on {one.day}", fix, "valid_until", one.place)
 
 
 def _item_faults(document: Document, known: Known) -> list[Fault]:
@@ -228,7 +247,7 @@ def _tier_part(item: str) -> tuple[str, str] | None:
     return Quote(item, 0.0, "", "").tier_part
 
 
-def _faults(spec: QuoteSpec, as_of: str | None) -> Iterable[Fault]:
+def _faults(spec: QuoteSpec) -> Iterable[Fault]:
     """What is wrong with a quote by itself."""
     is_tier, is_tax = _tier_part(spec.item) is not None, spec.item == TAX
     unit = PER_GBPS if is_tier else PERCENT if is_tax else EACH
@@ -243,10 +262,6 @@ def _faults(spec: QuoteSpec, as_of: str | None) -> Iterable[Fault]:
         what = "a share of everything" if is_tax else what
         got = f"got {spec.item}, {what}, {spec.unit}"
         yield Fault(got, f"expected its price {unit}", f"write {unit} as its unit", "unit")
-    if as_of is not None and spec.valid_until is not None and spec.valid_until < as_of:
-        got = f"got a quote of {spec.item} that was valid until {spec.valid_until}"
-        fix = "ask for a new one, or remove it"
-        yield Fault(got, f"expected one that holds on {as_of}", fix, "valid_until")
 
 
 def known_items(book: PriceBook | None, parts: str) -> Known:
@@ -298,14 +313,21 @@ def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
     return replace(book, tiers=tiers, quotes=found) if found else book
 
 
-def quote_notes(quotes: Sequence[Quote], used: Sequence[str]) -> list[str]:
-    """Which quotes a plan's figures rest on, and which they do not."""
+def quote_notes(
+    quotes: Sequence[Quote], used: Sequence[str], *, is_billed: bool = False
+) -> list[str]:
+    """Which quotes a plan's figures rest on, and which they do not.
+
+    ``is_billed`` says that bills of parts price the plan: any quote may count then.
+    """
+    used = [quote.item for quote in quotes if quote.item != TAX] if is_billed else used
     lines = [
         f"{quote.item} at {quote.usd:g} USD {PER_GBPS if quote.tier_part else EACH}: {quote.source}"
         for quote in quotes
         if quote.item in used
     ]
-    if rest := [quote.item for quote in quotes if quote.item not in used]:
+    rest = [quote.item for quote in quotes if quote.item not in used]
+    if rest and not is_billed:
         lines.append(
             f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(rest)}"
         )

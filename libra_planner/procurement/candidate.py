@@ -34,13 +34,14 @@ class Proposal:
 
     Parameters
     ----------
-    letter, name : ``A`` and what its file is called.
+    letter, name : ``A`` and what its file is called, or its user calls it.
     problem : the plan.
     bandwidth_Bps : per NPU, shape (n_dims,), byte/s.
     optimized : whether it is the plan's own optimum.
     shop : where it is bought, at the plan's price book.
     npu : the plan's NPU; ``None`` for that of the assumptions.
     found : by the search for its strategy; ``None`` where the plan says it.
+    source : plan and vector, for people.
     """
 
     letter: str
@@ -51,6 +52,7 @@ class Proposal:
     shop: lines.FabricShop = field(repr=False)
     npu: Part | None = None
     found: SearchResult | None = field(default=None, repr=False)
+    source: str = ""
 
     @property
     def is_part(self) -> bool:

@@ -67,8 +67,8 @@ def _quoted(part: Part, quote: Quote | None) -> Part:
     return replace(part, price=price, part_number=number, n_lead_days=days)
 
 
-def unused_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -> list[str]:
-    """Items of quotes that a bill has no line of.
+def used_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -> list[Quote]:
+    """The quotes that a bill rests on; tax is of every bill.
 
     Parameters
     ----------
@@ -76,4 +76,4 @@ def unused_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ())
     used : items that are used elsewhere, such as parts of tiers.
     """
     names = {line.part.name for line in bill.lines} | {*used, TAX}
-    return [quote.item for quote in quotes if quote.item not in names]
+    return [quote for quote in quotes if quote.item in names]

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import Bill
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import unused_quotes
+from libra_planner.procurement.quotes import used_quotes
 from libra_planner.procurement.ranking import Comparison
 
 _MOST_ASSUMED = 0.5
 """Share of a price above which it has to be quoted first."""
 
 
-def blocked(comparison: Comparison) -> str:
-    """Why nobody should sign for the design to buy; empty where nothing is known against it.
+def blocked(comparison: Comparison) -> tuple[str, ...]:
+    """Why nobody should sign for the design to buy; nothing where nothing is known against it.
 
     Quotes of the other designs count, too: what to buy rests on them.
     """
@@ -27,20 +27,19 @@ def blocked(comparison: Comparison) -> str:
         f"no rack powers a server of {one.letter}": not one.facility.n_servers_per_rack,
     }
     found = [reason for reason, holds in reasons.items() if holds]
-    return "; ".join([*_of_quotes(used_in(comparison)), *found])
+    return (*_of_quotes(used_in(comparison)), *found)
 
 
-def used_quotes(one: Candidate) -> list[Quote]:
+def _used(one: Candidate) -> list[Quote]:
     """The quotes that the bill of a design rests on."""
-    tiers = [part.quote.item for part in one.proposal.shop.book.prices if part.quote]
-    quotes = one.proposal.shop.quotes
-    unused = {*unused_quotes(one.bill, quotes, tiers)}
-    return [quote for quote in quotes if quote.item not in unused]
+    shop = one.proposal.shop
+    tiers = [part.quote.item for part in shop.book.prices if part.quote]
+    return used_quotes(one.bill, shop.quotes, tiers)
 
 
 def used_in(comparison: Comparison) -> list[Quote]:
     """The quotes that any design rests on."""
-    used = (quote for one in comparison.candidates for quote in used_quotes(one))
+    used = (quote for one in comparison.candidates for quote in _used(one))
     return list(dict.fromkeys(used))
 
 
@@ -66,8 +65,7 @@ def is_mostly_assumed(bill: Bill) -> bool:
 def open_points(comparison: Comparison) -> Iterator[str]:
     """What has to be settled before anybody signs; nothing where the design is ready."""
     one = comparison.candidates[comparison.chosen]
-    if reason := blocked(comparison):
-        yield reason
+    yield from blocked(comparison)
     if comparison.missing:
         yield f"no price of {', '.join(part.name for part in comparison.missing)}"
     if is_mostly_assumed(one.bill):

@@ -120,7 +120,7 @@ class GivenDesign:
     ----------
     text : of the argument.
     plan : path of its plan.
-    name : for people.
+    name, source : for people; the source says plan and vector, and is the name unless one is given.
     problem, bandwidth_Bps : the plan in numbers and the vector, byte/s, shape (n_dims,).
     optimized : whether the vector is the plan's own optimum.
     settings : ``--set`` of the plan, those of its result included.
@@ -132,6 +132,7 @@ class GivenDesign:
     text: str
     plan: str
     name: str
+    source: str
     problem: Problem
     bandwidth_Bps: Array
     optimized: bool
@@ -157,6 +158,7 @@ def given_design(
     --json``, and ``RESULT.json`` the same of a result with a key ``plan``, a path beside it.
     The ``set`` of a result is applied to its plan in both, before ``settings``.
     ``DIR:ROW`` is a row of a sweep, whose plan is written into ``scratch``, an empty folder.
+    ``NAME=`` before any of them names the design.
     Quotes of a plan may name the parts of the catalogue ``parts``. Where a plan leaves its strategy
     open, ``n_best`` are proven, and ``progress`` is told what is done.
 
@@ -166,6 +168,7 @@ def given_design(
         For a plan that is not valid or has no optimum, or a result that is not its own.
     """
     shown, result, own = None, None, tuple(settings)
+    given, (label, text) = text, _labelled(text)
     if (row := _ROW.fullmatch(text)) and Path(row["directory"]).is_dir():
         plan, suffix, shown = _row_plan(row["directory"], int(row["row"]), scratch), "", text
         name = f"{_clean(Path(row['directory']).resolve().name)} row {int(row['row'])}"
@@ -192,7 +195,25 @@ def given_design(
         name = f"{name} @ {_short(suffix) if result is None else _clean(Path(suffix).stem)}"
     searched, found = chosen.searched, None if result is None else suffix
     design = chosen.problem, chosen.bandwidth_Bps, not suffix, searched.settings
-    return GivenDesign(text, plan, name, *design, shown or plan, found, searched.found)
+    return GivenDesign(
+        given, plan, label or name, name, *design, shown or plan, found, searched.found
+    )
+
+
+def _labelled(text: str) -> tuple[str, str]:
+    """The name that a user gives a design, and the design; a file may have = in its name.
+
+    >>> _labelled("Full spine=plan.yaml@450,50"), _labelled("plan.yaml@450,50")
+    (('Full spine', 'plan.yaml@450,50'), ('', 'plan.yaml@450,50'))
+    """
+    label, is_named, design = text.partition("=")
+    is_file = any(map(os.path.exists, (text, text.rpartition("@")[0], text.rpartition(":")[0])))
+    if not is_named or is_file or "@" in label:
+        return "", text
+    if not label.strip() or not design.strip():
+        fix = 'write e.g. "Full spine=plan.yaml@450,50"'
+        raise SpecError.at(text, f"got {text!r}", "expected NAME=PLAN", fix)
+    return _clean(label.strip()), design.strip()
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -125,6 +125,7 @@ class _Study:
         read = partial(given_design, n_best=N_STRATEGIES, progress=self.progress)
         given = [read(text, settings, scratch, parts) for text in question.designs]
         _refuse_different_quotes(given)
+        _refuse_letters(given)
         baseline = _baseline(question.baseline, given)
         _refuse_tokens_of_parts(question.tokens, given)
         files: dict[InputFile, None] = {}
@@ -175,6 +176,7 @@ class _Study:
             shop=FabricShop(parts, replace(assumed, server=server), book, problem.prices.quotes),
             npu=context.npu,
             found=design.found,
+            source=design.source,
         )
         n_seeds = self.question.seeds
         seeds = None if n_seeds is None else tuple(range(n_seeds))
@@ -244,6 +246,17 @@ def _refuse_different_quotes(given: list[GivenDesign]) -> None:
         named = ", ".join(f"{file} of {name}" for name, file in files.values())
         fix = "give the same file to all by --prices"
         raise SpecError.at("--prices", f"got different quotes: {named}", "expected one file", fix)
+
+
+def _refuse_letters(given: list[GivenDesign]) -> None:
+    """Refuse the letter of one design as the name of another."""
+    letters = LETTERS[: len(given)]
+    expected, fix = "expected another name than a letter of the designs", "choose another one"
+    refuse(
+        Fault(f"got the name {one.name!r} of design {letter}", expected, fix, "", Place(one.text))
+        for letter, one in zip(letters, given, strict=True)
+        if one.name != one.source and one.name.upper() in {*letters} - {letter}
+    )
 
 
 def _policy(question: Question) -> Policy | None:

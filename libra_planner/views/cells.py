@@ -432,6 +432,7 @@ class Section:
     key, title : its anchor and heading.
     sheet : of the workbook.
     lead : what somebody who reads nothing else has to read.
+    points : a short list behind its first sentence.
     paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
@@ -454,6 +455,16 @@ class Section:
     lead: tuple[str, ...] = ()
     is_folded: bool = False
     drawn: tuple[BookChart, ...] = ()
+    points: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The lead line by line, its points behind the first.
+
+        >>> Section("a", "A", "A", lead=("Stop.", "Why."), points=("One.", "Two.")).said
+        ('Stop.', '- One.', '- Two.', 'Why.')
+        """
+        return (*self.lead[:1], *(f"- {text}" for text in self.points), *self.lead[1:])
 
 
 @dataclass(frozen=True)

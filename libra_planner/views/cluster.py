@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from libra_planner.costs.prices import QUOTED
+from libra_planner.costs.quotes import Quote, quote_warnings, unpriced_note
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import ClusterNetwork
 from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
+from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import format_line_rate, format_usd
 from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
 from libra_planner.views.links import counted, planes_text, plural
@@ -21,7 +23,7 @@ def cluster_payload(
     bill: Bill,
     n_per_fibre: int,
     grown: ClusterNetwork | SpecError,
-    unused_quotes: Sequence[str] = (),
+    quotes: Sequence[Quote] = (),
 ) -> dict[str, Any]:
     """What ``fabric --json`` prints.
 
@@ -30,7 +32,7 @@ def cluster_payload(
     network, bill : what is built, and what it costs.
     n_per_fibre : how transceivers are counted.
     grown : the same for one more host, or why there is none.
-    unused_quotes : items that a user quotes and the network has none of.
+    quotes : a user's.
     """
     order, clos = network.order, network.clos
     modules = network.transceivers(n_per_fibre)
@@ -53,7 +55,8 @@ def cluster_payload(
         "missing_prices": [part.name for part in bill.missing],
         "assumed_usd": float(bill.assumed_usd),
         "quotes": {line.part.name: price.source for line, price in _quoted(bill)},
-        "unused_quotes": list(unused_quotes),
+        "unused_quotes": unused_items(bill, quotes),
+        "warnings": quote_warnings(used_quotes(bill, quotes)),
         "one_more_host": _change(network, grown),
     }
 
@@ -87,7 +90,7 @@ def cluster_blocks(
     bill: Bill,
     n_per_fibre: int,
     grown: ClusterNetwork | SpecError,
-    unused_quotes: Sequence[str] = (),
+    quotes: Sequence[Quote] = (),
 ) -> Iterator[Block]:
     """The network as a picture from the cores down, what it is made of, and how it grows."""
     order = network.order
@@ -112,6 +115,7 @@ def cluster_blocks(
         f"[bold]{format_usd(float(bill.total_usd))}[/]{_range(bill)} with spares, {assumed:.0%} of "
         f"it at assumed prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
     )
+    yield "Of the training network alone: no NPUs, servers, frontend and storage networks"
     if bill.tax_fraction:
         taxed = format_usd(float(bill.with_tax_usd))
         yield f"With {100 * bill.tax_fraction:.4g}% tax [bold]{taxed}[/]"
@@ -119,9 +123,23 @@ def cluster_blocks(
         yield f"{order.n_planes} planes: {planes_text(order.nic_Bps, order.n_planes)}"
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
         yield escape(f"{name}: {source}")
-    if unused_quotes:
-        yield escape(f"Quotes that this network does not use: {', '.join(unused_quotes)}")
+    yield from map(escape, _quote_lines(bill, quotes))
     yield _growth(network, grown)
+
+
+def _quote_lines(bill: Bill, quotes: Sequence[Quote]) -> Iterator[str]:
+    """What is wrong with a user's quotes, and which do not count."""
+    yield from (f"Warning: {text}" for text in quote_warnings(used_quotes(bill, quotes)))
+    if unused := unused_items(bill, quotes):
+        yield f"Quotes that this network does not use: {', '.join(unused)}"
+    if note := unpriced_note(quotes):
+        yield f"{note[:1].upper()}{note[1:]}"
+
+
+def unused_items(bill: Bill, quotes: Sequence[Quote]) -> list[str]:
+    """Items that a user quotes and a bill has none of."""
+    used = used_quotes(bill, quotes)
+    return [quote.item for quote in quotes if quote not in used]
 
 
 def _quoted(bill: Bill) -> Iterator[tuple[Line, Price]]:

@@ -258,6 +258,12 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
     yield cells.table("", title, names, rows, left=left, dispensable=("ports free",))
     total = {name: parts.total(f"n_{name}") for name in ("switches", "cables", "optics")}
     yield "In all " + ", ".join(f"{n:,} {name}" for name, n in total.items())
+    if n_all := total["switches"]:
+        inside = parts.n_scale_up_switches
+        yield (
+            f"Switches: {inside:,} scale-up, {n_all - inside:,} of the training network; "
+            "a bill adds frontend and storage"
+        )
 
 
 def _part_rows(dimension: DimensionParts) -> Iterator[tuple[cells.Value, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from pathlib import Path
@@ -13,7 +14,7 @@ from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.inputs.parts import load_parts
 from libra_planner.views.cells import Section
-from libra_planner.views.report.compose import documents
+from libra_planner.views.report.compose import documents, report_payload
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 from tests.unit.test_procurement_workbook import EXAMPLES, Sheets, _cell_of, _same, _stored
@@ -124,6 +125,53 @@ def test_presets_are_where_a_plan_starts() -> None:
 @pytest.mark.parametrize(("named", "index"), [("oversubscribed", 1), ("b", 1), (ONE, 0)])
 def test_a_baseline_is_a_letter_a_name_or_an_argument(named, index) -> None:
     assert _compared(ONE, THIN, "--baseline", named).baseline == index
+
+
+def test_designs_have_the_names_that_their_buyer_gives_them(tmp_path) -> None:
+    names = (f"One rail={ONE}", f" Half = {THIN}@450,50", TWO)
+    found = _compared(*names, "--baseline", "One rail")
+    section = decision_section(found)
+    made = report_payload(found, [])
+    assert [one["name"] for one in made["designs"]] == ["One rail", "Half", "two_nics"]
+    assert made["designs"][1]["source"] == "oversubscribed @ 450,50"
+    assert found.baseline == 0
+    assert "B (Half)" in section.lead[0]
+    assert section.cards[0].answer == "B: Half"
+    page = documents(found, ("md",))["report.md"]
+    assert "A = One rail; B = Half; C = two" in page
+    assert "B is Half, oversubscribed @ 450,50 (a given vector)" in page
+    folder = tmp_path / "a=1"  # A file is a file.
+    folder.mkdir()
+    (folder / "p.yaml").write_text(Path(ONE).read_text())
+    assert _compared(f"{folder}/p.yaml@450,50").candidates[0].proposal.name == "p @ 450,50"
+
+
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [
+        (f"={ONE}", "expected NAME=PLAN"),
+        ("Full=", "expected NAME=PLAN"),
+        (f"b={ONE}", "got the name 'b' of design A, expected another name than a letter"),
+    ],
+)
+def test_names_that_name_nothing_or_another_design_are_refused(named, text) -> None:
+    with pytest.raises(SpecError, match=text):
+        _compared(named, THIN)
+
+
+def test_switches_are_counted_by_network(run) -> None:
+    """What check counts is the training network of the bill and the switches between NPUs."""
+    done = run("check", "0e_rails_2to1", "--policy", "spray")
+    (n_all,) = re.findall(r"In all (\d+) switches", done.out)
+    said = re.findall(r"Switches: (\d+) scale-up, (\d+) of the training network", done.out)
+    inside, network = map(int, said[0])
+    assert int(n_all) == inside + network
+    page = documents(_compared("0e_rails_2to1"), ("csv",))["report-facility.csv"]
+    rows = {row[0]: row[1] for row in csv.reader(io.StringIO(page))}
+    assert int(rows["of them training network"]) == network
+    assert int(rows["Scale-up switches between NPUs"]) == inside
+    parts = [int(rows[f"of them {name} network"]) for name in ("training", "frontend", "storage")]
+    assert int(rows["Switches, all networks"]) == sum(parts)
 
 
 def test_a_baseline_of_two_designs_is_refused() -> None:

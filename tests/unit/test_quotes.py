@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 import libra_planner as lp
@@ -157,13 +159,15 @@ def test_offers_fill_columns_and_lines_of_their_own(quotes, run, tmp_path) -> No
     assert (switch["Part number"], switch["Lead time, days"]) == ("SL-64Q", "112")
     assert switch["Valid until"] == "2026-10-31"
     said = " ".join(payload["decision"]["recommendation"]["sentences"])
-    assert "before tax for" in said
+    assert re.search(r"\$\S+ before tax \(\$\S+ to \$\S+ with 8.25% tax\) for", said)
+    assert "- 1 quote does not hold" in said
+    assert "taxes" not in said
     assert "The first quote ends on 2026-10-31 (switch-64x400g)." in said
     assert "The longest lead time is 112 days (switch-64x400g)." in said
     late = "switch-64x400g of Switches Ltd, expired on 2026-10-31"
     assert f"quotes.csv:3: {late}, does not hold on 2026-11-23" in payload["decision"]["warnings"]
     assert f"1 quote does not hold (first: {late})" in said
-    assert said.startswith("Do not sign yet: ")
+    assert said.startswith("Do not sign yet, for 2 reasons. A (one_nic) costs ")
     assert not payload["decision"]["recommendation"]["is_ready"]
 
 
@@ -269,10 +273,79 @@ def test_rows_to_be_filled_in_count_for_nothing(plan, quotes, run) -> None:
     assert done.err.startswith(f"{file}:1: got columns separated by ';', expected ','")
 
 
-def test_an_item_has_one_quote(plan, quotes, run) -> None:
-    twice = QUOTES + "h100-sxm,24000,,each,,Other,2026-10-16,,\n"
+SEVERAL = (
+    HEADER
+    + """nic-400g,1400,,,,Acme,2026-11-02,2026-12-31,
+nic-400g,1350,,,,Beta,2026-11-03,,
+nic-400g,1200,,,,Gamma,2026-09-01,2026-10-31,
+nic-400g,1100,EUR,,1.5,Delta,2026-11-01,,
+"""
+)
+"""Of one NIC: the cheapest has expired, and 1,100 EUR are $1,650."""
+
+
+def test_of_several_sellers_the_cheapest_that_holds_counts(quotes, run, tmp_path) -> None:
+    """64 hosts of 8: 512 NICs and 11 spares at $1,350."""
+    fabric = ("fabric", "--hosts", "64", "--nic", "400Gbps", "--prices")
+    one = quotes(HEADER + "nic-400g,1350,,,,Beta,2026-11-03,,\n", "one.csv")
+    payload, alone = (run(*fabric, file, "--json").payload for file in (quotes(SEVERAL), one))
+    assert payload["cost_usd"] == alone["cost_usd"]
+    assert f"${523 * 1350:,}.00" in run(*fabric, quotes(SEVERAL)).out
+    also = "$1,200 of Gamma (expired on 2026-10-31), $1,400 of Acme, $1,650 of Delta"
+    assert payload["quotes"] == {"nic-400g": f"quote of Beta, 2026-11-03; also quoted: {also}"}
+    assert payload["warnings"] == []
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("-o", tmp_path / "out", "--formats", "csv,md,xlsx", "--prices", quotes(SEVERAL))
+    said = run("report", example, *flags, "--json").payload["decision"]
+    assert f"Also quoted: nic-400g ({also})." in " ".join(said["text"])
+    assert not any("Gamma" in text for text in said["warnings"])
+    assert f"also quoted: {also}" in (tmp_path / "out" / "report-prices.csv").read_text()
+    sheet = openpyxl.load_workbook(tmp_path / "out" / "report.xlsx")["Prices"]
+    assert any(f"also quoted: {also}" in str(x.value) for row in sheet.rows for x in row)
+
+
+def test_support_counts_where_sellers_are_compared(quotes, run) -> None:
+    header, day = "item,price,seller,date,support,valid_until\n", "2026-11-02"
+    rows = f"nic-400g,1400,Acme,{day},,\nnic-400g,1350,Beta,{day},60,\n"
+    flags = ("fabric", "--hosts", "64", "--nic", "400Gbps", "--json", "--prices")
+    found = run(*flags, quotes(header + rows)).payload["quotes"]["nic-400g"]
+    assert found.startswith("quote of Acme")
+    assert found.endswith("also quoted: $1,350 and $60.00 for support of Beta")
+
+
+def test_a_seller_quotes_an_item_once(plan, quotes, run) -> None:
+    twice = QUOTES + "h100-sxm,24000,,each,,npu inc,2026-10-16,,\n"
     done = run("optimize", plan(), "--prices", quotes(twice))
-    assert "got h100-sxm twice (first on line 5), expected one quote of it" in done.err
+    said = "got h100-sxm of npu inc twice (first on line 5), expected one quote of each seller"
+    assert said in done.err
+    done = run(
+        "optimize", plan(), "--prices", quotes(OFFERS + "tax,9,percent,,,City,2026-11-02,,,,\n")
+    )
+    assert "got tax twice (first on line 4), expected one of it" in done.err
+
+
+def test_on_a_day_the_others_stand_in_for_a_quote_that_is_over(quotes, run) -> None:
+    flags = ("fabric", "--hosts", "8", "--nic", "400Gbps", "--json", "--prices")
+    found = run(*flags, quotes(SEVERAL), "--as-of", "2027-01-01").payload["quotes"]["nic-400g"]
+    assert found.startswith("quote of Beta")
+    assert "$1,400 of Acme (expired on 2026-12-31)" in found
+    both = "".join(SEVERAL.splitlines(keepends=True)[i] for i in (0, 1, 3))
+    done = run(*flags, quotes(both), "--as-of", "2027-01-01")
+    assert done.code == 2
+    assert "quotes.csv:3: valid_until: got a quote of nic-400g that was valid until" in done.err
+
+
+def test_fabric_and_bills_of_options_warn_as_reports_do(quotes, run) -> None:
+    late = HEADER + "nic-400g,14000,,,,Acme,2026-09-02,2026-10-31,\n"
+    fabric = ("fabric", "--hosts", "8", "--nic", "400Gbps", "--prices", quotes(late))
+    found = run(*fabric, "--json").payload["warnings"]
+    assert [text.split(": ", 1)[1][:40] for text in found] == [
+        "nic-400g of Acme, expired on 2026-10-31,",
+        "nic-400g is quoted at $14,000, 6 times t",
+    ]
+    assert all(f"Warning: {text}" in run(*fabric).out for text in found)
+    notes = run("optimize", "0b_bill", "--prices", quotes(late), "--json").payload["notes"]
+    assert set(found) <= set(notes)
 
 
 def test_a_quote_must_hold_on_the_day_of_the_purchase(plan, quotes, run) -> None:

@@ -57,11 +57,13 @@ def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) ->
     )
     low, high = (float(usd) / 1e6 for usd in llama.candidates[2].bill.ends_usd)
     assert (f"{low:.1f}", f"{high:.1f}") == ("69.1", "83.2")
-    assert "routing by hash (ECMP) may reverse this" in section.lead[1]
-    assert section.lead[2].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
-    assert "published runs of H100 dense bf16 are off" in section.lead[3]
+    scope, *others = section.lead[1:]
+    assert scope.startswith("Not in this price: building, cooling, staff, ")
+    assert "routing by hash (ECMP) may reverse this" in others[0]
+    assert others[1].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
+    assert "published runs of H100 dense bf16 are off" in others[2]
     run = "15 trillion tokens take 81.8 days (68.7 to 101.0) and $4.75M ($3.99M to $5.87M)"
-    assert section.lead[4].startswith(run)
+    assert others[3].startswith(run)
 
 
 def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> None:
@@ -102,6 +104,10 @@ def test_the_cost_that_optimize_prints_stands_beside_the_bill(llama, files) -> N
     said = "all else but the network $24.6M there, $12.6M in the bill (-$12.0M)"
     assert said in found["text"]
     assert "fixed_cost: 69.5 M$" in found["text"]
+    each = float(rest.bill_usd) / 2048
+    assert (
+        f"Per NPU that is $12,000 against ${each:,.0f}: fixed_cost is the plan's" in found["text"]
+    )
     assert said in files["report.html"]
     assert said in files["report.md"].replace("\\", "")
     assert _rows(files, "cost-c")["Total"][-1] == f"{found['difference_usd']:.2f}"
@@ -248,7 +254,7 @@ def test_a_design_that_breaks_its_rules_is_not_the_one_to_buy() -> None:
     assert (first, found.chosen) == (0, 1)
     assert (
         "A (two_nics @ 450,50) would be best per dollar, but breaks rules of its plan"
-        in (decision_section(found).lead[2])
+        in (decision_section(found).lead[3])
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from libra_planner.api.given import pythonic
 from libra_planner.api.shown import Shown
 from libra_planner.api.training import refuse_unknown
+from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Place, SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
@@ -18,7 +19,6 @@ from libra_planner.plan.quotes import cluster_quotes
 from libra_planner.procurement.bill import Bill
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block
 from libra_planner.views.cluster import cluster_blocks, cluster_payload
@@ -34,14 +34,14 @@ class Network(Shown):
     bill : of its parts.
     n_per_fibre : transceivers of a cable.
     grown : the network of one more host, or why there is none.
-    unused : items that quotes name and the network has none of.
+    quotes : a user's.
     """
 
     network: ClusterNetwork
     bill: Bill
     n_per_fibre: int
     grown: ClusterNetwork | SpecError
-    unused: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
 
     @property
     def cost_usd(self) -> float:
@@ -57,12 +57,12 @@ class Network(Shown):
 
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""
-        found = self.network, self.bill, self.n_per_fibre, self.grown, self.unused
+        found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
         yield from cluster_blocks(*found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""
-        found = self.network, self.bill, self.n_per_fibre, self.grown, self.unused
+        found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
         return cluster_payload(*found)
 
 
@@ -105,8 +105,7 @@ def sized_network(
     catalogue, quotes = load_parts(parts), cluster_quotes(prices, as_of, parts)
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     bill = cluster_bill(found, shop, transceivers_per_fibre)
-    unused = tuple(unused_quotes(bill, quotes))
-    return Network(found, bill, transceivers_per_fibre, _grown(order), unused)
+    return Network(found, bill, transceivers_per_fibre, _grown(order), quotes)
 
 
 def _speed(text: str | None, flag: str) -> float | None:

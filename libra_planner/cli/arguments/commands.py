@@ -242,7 +242,7 @@ def _schema() -> Arguments:
 def _report() -> Arguments:
     designs = (
         "PLAN (its optimum), PLAN@B1,B2,... in GB/s, PLAN@RESULT.json, RESULT.json, or DIR:ROW of "
-        "a sweep"
+        "a sweep; 'NAME=' before it names it"
     )
     seeds = "routings of --check that figures are the mean of; default 10, fewer of very many flows"
     baseline = "show differences against it: its letter (A first) or name"

@@ -21,9 +21,9 @@ def markdown(report: Report) -> str:
 
 def _section(section: Section) -> list[str]:
     parts = [f"## {escaped(section.title)}"]
-    parts += [
-        f"**{escaped(text)}**" if i == 0 else escaped(text) for i, text in enumerate(section.lead)
-    ]
+    parts += [f"**{escaped(text)}**" for text in section.lead[:1]]
+    parts += ["\n".join(f"- {escaped(text)}" for text in section.points)]
+    parts += map(escaped, section.lead[1:])
     parts += [f"**Warning:** {escaped(text)}" for text in section.warnings]
     for card in section.cards:
         head = f"**{escaped(card.title)}: {escaped(card.answer)}** ({escaped(card.figure)})"

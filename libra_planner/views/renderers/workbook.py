@@ -111,7 +111,7 @@ def _places(report: Report) -> dict[str, _Placed]:
     """Where every table will stand, by key."""
     found = {}
     for section in _sheets(report):
-        texts = (*section.lead, *section.warnings, *section.paragraphs)
+        texts = (*section.said, *section.warnings, *section.paragraphs)
         above = len((*texts, *section.cards, *section.live))
         row = 1 if _text_below(section) else 2 + above  # Title and an empty line.
         for table in section.tables:
@@ -252,7 +252,7 @@ class _Writer:
 
     def _text(self, first: int) -> None:
         rows = count(first)
-        for i, text in enumerate(self.section.lead):
+        for i, text in enumerate(self.section.said):
             printed = "" if i else "As printed: "
             self._prose(next(rows), f"{printed}{text}", bold=i == 0, font_size=11 if i else 14)
         for text in self.section.warnings:

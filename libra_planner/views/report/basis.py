@@ -81,11 +81,6 @@ def _risks(comparison: Comparison) -> Iterator[str]:
             "Step times are not checked: links deliver all they have. Routing by hash takes "
             "longer; --check ecmp measures it."
         )
-    taxes = "" if comparison.candidates[0].bill.tax_fraction else " taxes,"
-    yield (
-        f"Not in the bill: storage systems, head nodes, out-of-band network, software,{taxes} "
-        "freight, building, cooling, staff."
-    )
 
 
 def _notes(one: Candidate) -> Iterator[str]:

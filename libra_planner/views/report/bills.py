@@ -37,6 +37,13 @@ PLURAL = {
 """Kinds of parts whose plural is not the word with an s."""
 
 
+LEFT_OUT = (
+    *("building", "cooling", "staff", "storage systems", "head nodes", "out-of-band network"),
+    "software",
+)
+"""What no bill holds, and a plan's fixed cost may."""
+
+
 def words_of_kind(kind: str) -> str:
     """Parts of a kind in words.
 

@@ -30,7 +30,6 @@ from libra_planner.views.report.designs import (
     mfu_ends,
     tokens_ends,
 )
-from libra_planner.views.report.recommendation import lead
 from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.report.strategies import strategy_section
@@ -113,6 +112,8 @@ def _printable(section: Section) -> Section:
     """The section with texts that can be shown: plans and catalogues may hold anything."""
     return replace(
         section,
+        lead=tuple(map(cells.printable, section.lead)),
+        points=tuple(map(cells.printable, section.points)),
         paragraphs=tuple(map(cells.printable, section.paragraphs)),
         warnings=tuple(map(cells.printable, section.warnings)),
     )
@@ -158,7 +159,7 @@ def doubt_lines(comparison: Comparison) -> Iterator[str]:
 def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[str]:
     """What ``report`` prints: what to buy, why, and the files that say more."""
     section = decision_section(comparison)
-    yield from section.lead
+    yield from section.said
     yield from (f"Warning: {warning}" for warning in section.warnings)
     for card in section.cards:
         yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
@@ -185,7 +186,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
         "price_ranges": list(range_sentences(comparison)),
         "missing_prices": [part.name for part in comparison.missing],
         "decision": {
-            "recommendation": _recommendation(comparison),
+            "recommendation": _recommendation(comparison, section),
             "cards": cards,
             "warnings": section.warnings,
             "text": section.paragraphs,
@@ -195,7 +196,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
     }
 
 
-def _recommendation(comparison: Comparison) -> dict[str, Any]:
+def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
     """What to buy, against what, and what would change that."""
     letters, reference = comparison.letters, comparison.reference
     one, found = comparison.candidates[comparison.chosen], dict[str, Any]()
@@ -218,7 +219,7 @@ def _recommendation(comparison: Comparison) -> dict[str, Any]:
         "by": comparison.criterion,
         "is_ready": not any(open_points(comparison)),
         "open_points": list(open_points(comparison)),
-        "sentences": list(lead(comparison)),
+        "sentences": list(section.said),
         **found,
     }
 
@@ -230,7 +231,7 @@ def _design(one: Candidate) -> dict[str, Any]:
     samples = () if one.check is None else one.check.effective_step_time_s
     return {
         "design": one.letter,
-        **attributes(one.proposal, "name", "optimized"),
+        **attributes(one.proposal, "name", "source", "optimized"),
         "bandwidth_GBps": bandwidths_GBps(one.proposal.bandwidth_Bps),
         "billed_GBps": bandwidths_GBps(one.bought.design.bandwidth_Bps),
         **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),

@@ -24,7 +24,13 @@ from libra_planner.views.cells import (
     round_usd,
     usd,
 )
-from libra_planner.views.report.bills import FREE_PORTS, SPARES, lines_sum, words_of_kind
+from libra_planner.views.report.bills import (
+    FREE_PORTS,
+    LEFT_OUT,
+    SPARES,
+    lines_sum,
+    words_of_kind,
+)
 
 
 def with_cost(section: Section, one: Candidate) -> Section:
@@ -133,6 +139,7 @@ def cost_text(one: Candidate) -> str:
         f"The cost that optimize prints for {one.letter} ({what}) is {round_usd(plan_usd).shown}, "
         f"its bill {round_usd(total).shown}, {more}{why}."
     )
+    text += "".join(_rest_text(x, one) for x in lines if _told(x) in told)
     if problem.objective == "performance_per_cost":
         fixed = float(total - one.bill.of(NETWORK).total_usd) / 1e6
         text += f" With fixed_cost: {fixed:,.4g} M$ both are the same but for the network."
@@ -155,6 +162,17 @@ def _told(line: CostLine) -> str:
     there, billed = (round_usd(x).shown if x else "nothing" for x in amounts)
     change = round_delta_usd(line.difference_usd).shown
     return f"{name} {there} there, {billed} in the bill ({change})"
+
+
+def _rest_text(line: CostLine, one: Candidate) -> str:
+    """Per NPU, what a plan counts that no line of a bill has; empty where it counts less."""
+    if line.has_npus or not line.has_rest or line.difference_usd >= 0:
+        return ""
+    there, billed = (f"${float(x) / one.n_npus:,.0f}" for x in (line.plan_usd, line.bill_usd))
+    return (
+        f" Per NPU that is {there} against {billed}: fixed_cost is the plan's own estimate, and "
+        f"may hold what no bill has ({', '.join(LEFT_OUT)})."
+    )
 
 
 def cost_payload(one: Candidate) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from libra_planner.views.report.recommendation import (
     change_table,
     difference_table,
     lead,
+    points,
     price_text,
     tie_text,
 )
@@ -46,6 +47,7 @@ def decision_section(comparison: Comparison) -> Section:
         "Recommendation" if live else "The design",
         "Decision",
         lead=tuple(lead(comparison)),
+        points=points(comparison),
         paragraphs=paragraphs,
         warnings=tuple(_warnings(comparison)),
         cards=tuple(_cards(comparison)),
@@ -276,6 +278,11 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
     yield f"{holds} count here: the section Prices names seller, day and part of each."
     if unused := [quote.item for quote in quotes if quote not in used]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
+    if also := [f"{quote.item} ({quote.also})" for quote in used if quote.others]:
+        yield (
+            "Of several sellers the cheapest quote that holds counts. "
+            f"Also quoted: {', '.join(also)}."
+        )
     if note := unpriced_note(quotes):
         yield f"{note[:1].upper()}{note[1:]}."
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.evaluation import TimeModel
 from libra_planner.fabric.clos import Array
-from libra_planner.procurement.bill import NETWORK, NETWORKS
+from libra_planner.fabric.parts import DesignParts
+from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, STORAGE
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.step.memory_use import MemoryUse
@@ -182,13 +183,19 @@ def _ports_of(one: Candidate) -> str:
 def comparison_section(comparison: Comparison) -> Section:
     """All designs side by side."""
     names = (
-        f"{one.letter} is {one.proposal.name}"
+        f"{one.letter} is {_whole_name(one)}"
         f" ({'the optimum of its plan' if one.proposal.optimized else 'a given vector'})"
         for one in comparison.candidates
     )
     tables = (_design_table(comparison), _money_table(comparison))
     text = "; ".join(names) + "."
     return Section("designs", "The designs side by side", "Comparison", (text,), tables=tables)
+
+
+def _whole_name(one: Candidate) -> str:
+    """Its name, and of what plan it is where that is not the name."""
+    name, source = one.proposal.name, one.proposal.source
+    return name if source in (name, "") else f"{name}, {source}"
 
 
 def _design_table(comparison: Comparison) -> Table:
@@ -417,10 +424,15 @@ def facility_section(comparison: Comparison) -> Section:
         ("Power of all parts, kW", of("facility.it_w", KILO)),
         ("Power of the facility, kW", lambda one: KILO(one.facility.it_w * assumed.pue)),
         ("Switches, all networks", _units("switch")),
+        *((f"of them {name}", _switches_of(group)) for group, name in _NETWORK_NAMES.items()),
+        ("Scale-up switches between NPUs", _scale_up_switches),
         ("Optics, all networks", _units("optic")),
         ("Cables, all networks", _units("copper", "active_optical", "fibre")),
     ]
-    note = "Optics draw their power in the switch racks; switch racks follow from power and height."
+    note = (
+        "Optics draw their power in the switch racks; switch racks follow from power and height. "
+        "check counts the switches of the training network and those between NPUs."
+    )
     table = figures(comparison, "facility", "Racks, floor and power", rows, note)
     verdicts = tuple(map(_verdict, comparison.candidates))
     return Section("facility", "Rack power and space", "Facility", verdicts, tables=(table,))
@@ -436,6 +448,21 @@ def _verdict(one: Candidate) -> str:
     verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
     draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
     return f"{one.letter}: {draws}{verdict}."
+
+
+_NETWORK_NAMES = {
+    NETWORK: "training network",
+    FRONTEND: "frontend network",
+    STORAGE: "storage network",
+}
+
+
+def _switches_of(group: str) -> Figure:
+    return lambda one: cells.count(one.bill.of(group).n_units("switch"))
+
+
+def _scale_up_switches(one: Candidate) -> Value:
+    return cells.count(DesignParts(one.bought.parts).n_scale_up_switches)
 
 
 def _units(*kinds: str) -> Figure:

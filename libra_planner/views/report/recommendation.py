@@ -28,7 +28,7 @@ from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
-from libra_planner.views.report.bills import group_cell, lines_sum, words_of_kind
+from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.runs import run_ends, tokens_text
 
@@ -63,17 +63,16 @@ def lead(comparison: Comparison) -> Iterator[str]:
     """What to buy, why, and how sure its price is."""
     one, other = _pair(comparison)
     npu = one.proposal.npu or one.proposal.shop.assumptions.npu
-    price = f"{price_text(one)} {comparison.without}".strip()
-    price += " before tax" if one.bill.tax_fraction else ""
+    price = f"{price_text(one)} {comparison.without}".strip() + _tax_text(one)
     what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
-    reason = blocked(comparison)
-    stop = f"Do not sign yet: {reason}. " if reason else ""
+    stop, reasons = _stop(comparison), blocked(comparison)
     if other is None:
         yield f"{stop}{named(one)} costs {what}"
     else:
-        buy = "The best of these is" if reason else "Buy"
-        quoted = ", once quoted" if is_mostly_assumed(one.bill) and not reason else ""
+        buy = "The best of these is" if reasons else "Buy"
+        quoted = ", once quoted" if is_mostly_assumed(one.bill) and not reasons else ""
         yield f"{stop}{buy} {named(one)}{quoted}: {what}"
+    yield scope_text(one)
     if one.check is None:
         does = "may reverse this" if other else "takes longer"
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
@@ -82,6 +81,26 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(one))):
         yield text
+
+
+def _stop(comparison: Comparison) -> str:
+    """Why not to sign: the only reason, or how many :func:`points` has; empty for none."""
+    reasons = blocked(comparison)
+    if len(reasons) > 1:
+        return f"Do not sign yet, for {len(reasons)} reasons. "
+    return f"Do not sign yet: {reasons[0]}. " if reasons else ""
+
+
+def points(comparison: Comparison) -> tuple[str, ...]:
+    """Why not to sign, where there are several reasons."""
+    reasons = blocked(comparison)
+    return tuple(f"{x[:1].upper()}{x[1:]}." for x in reasons) if len(reasons) > 1 else ()
+
+
+def scope_text(one: Candidate) -> str:
+    """What the price leaves out."""
+    taxes = () if one.bill.tax_fraction else ("taxes",)
+    return f"Not in this price: {', '.join((*LEFT_OUT, 'freight', *taxes))}."
 
 
 def _pair(comparison: Comparison) -> tuple[Candidate, Candidate | None]:
@@ -177,10 +196,8 @@ def _between(ends: Ends, shown: Callable[[float], str]) -> str:
 
 
 def _offers(one: Candidate) -> Iterator[str]:
-    """Tax, until when quotes hold, and how long parts take, where anybody says."""
+    """Until when quotes hold, and how long parts take, where anybody says."""
     bill = one.bill
-    if bill.tax_fraction:
-        yield f"With {100 * bill.tax_fraction:.4g}% tax it is {_with_tax(one)}."
     parts = {line.part.name: line.part for line in bill.lines if line.n_bought}.values()
     offers = ((x.price, x.name) for x in parts if x.price and x.kind != SUPPORT)
     ends = [(price.valid_until, name) for price, name in offers if price.valid_until]
@@ -192,8 +209,15 @@ def _offers(one: Candidate) -> Iterator[str]:
         yield f"The longest lead time is {longest[0]} days ({longest[1]})."
 
 
+def _tax_text(one: Candidate) -> str:
+    """The price with tax behind the one without, as far as it is known; empty without tax."""
+    bill = one.bill
+    if not bill.tax_fraction:
+        return ""
+    return f" before tax ({_with_tax(one)} with {100 * bill.tax_fraction:.4g}% tax)"
+
+
 def _with_tax(one: Candidate) -> str:
-    """The price with tax, as far as it is known."""
     bill = one.bill
     ends = [round_usd(float(usd) * (1 + bill.tax_fraction)).shown for usd in bill.ends_usd]
     if len({*ends}) > 1:
