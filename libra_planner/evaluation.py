@@ -263,16 +263,7 @@ def objective_value(problem: Problem, bandwidth_bytes_per_s: Array) -> float | N
 
 def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:
     """Rules broken by more than 1e-9 relative (C9), in plan order."""
-    rules = (
-        rule.in_units(bandwidth_bytes_per_s) for rule in problem.rules_at(bandwidth_bytes_per_s)
-    )
-    broken = [
-        Violation(
-            rule.text, rule.line, rule.excess(bandwidth_bytes_per_s) / rule.unit_factor, rule.unit
-        )
-        for rule in rules
-        if rule.relative_excess(bandwidth_bytes_per_s) > RULE_TOLERANCE
-    ]
+    broken = _broken_rules(problem, bandwidth_bytes_per_s)
     step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))
     late = [
         Violation(limit.text, limit.line, step_time_s - limit.limit_s, "s")
@@ -280,6 +271,31 @@ def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violatio
         if step_time_s > limit.limit_s * (1 + RULE_TOLERANCE)
     ]
     return tuple(broken + late) + unpurchasable(problem, bandwidth_bytes_per_s)
+
+
+def violations_as_built(
+    problem: Problem, asked_Bps: Array, built_Bps: Array
+) -> tuple[Violation, ...]:
+    """Rules that whole ports break, and the bandwidth that was asked for does not.
+
+    Ports come whole, so that a design has more than it asks for: within the rules it may ask for
+    40 GB/s, and get ports of 50.
+    """
+    own = {one.rule for one in _broken_rules(problem, asked_Bps)}
+    return tuple(one for one in _broken_rules(problem, built_Bps) if one.rule not in own)
+
+
+def _broken_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[Violation]:
+    rules = (
+        rule.in_units(bandwidth_bytes_per_s) for rule in problem.rules_at(bandwidth_bytes_per_s)
+    )
+    return [
+        Violation(
+            rule.text, rule.line, rule.excess(bandwidth_bytes_per_s) / rule.unit_factor, rule.unit
+        )
+        for rule in rules
+        if rule.relative_excess(bandwidth_bytes_per_s) > RULE_TOLERANCE
+    ]
 
 
 def unpurchasable(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:

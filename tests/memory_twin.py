@@ -121,6 +121,10 @@ def _gathered(
     n_layers: int,
 ) -> float:
     dense, experts, ends = parameters
+    if s.dp * s.cp == 1:
+        dense = ends = 0.0
+    if s.tp * s.cp * s.dp <= s.etp * s.ep:
+        experts = 0.0
     both = habits.gathered_bytes + habits.gathered_gradients_bytes
     if s.pp > 1 and habits.keeps_gathered_in_pipelines:
         return both * (dense + experts + ends)

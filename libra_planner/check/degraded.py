@@ -144,9 +144,8 @@ def _study(
         )
         design = replace(check.design, dimensions=tuple(built))
         try:
-            report = replace(check, design=design).report(policy, seeds=[seed])
-            times = float(report.effective_step_time_s[0]), float(report.fim_percent[0])
-            found.append(FailureCase(name, *times))
+            broken = replace(check, design=design, is_brief=True)
+            found.append(FailureCase(name, *broken.figures(policy, seed)))
         except Disconnected as error:
             found.append(FailureCase(name, float("inf"), float("nan"), str(error)))
         if progress is not None:

@@ -151,6 +151,7 @@ class LinkCheck:
     selection : what runs where the plan names no algorithm.
     schedule : the algorithms of an earlier decision; by default each check decides.
     memo : what other checks have found out, and what they can use of this one.
+    is_brief : whether only :meth:`figures` are asked for.
 
     Raises
     ------
@@ -167,6 +168,7 @@ class LinkCheck:
     selection: Selection = Selection.LIBRARY
     schedule: Schedule | None = field(default=None, repr=False)
     memo: CheckMemo = field(default_factory=CheckMemo, repr=False, compare=False)
+    is_brief: bool = False
 
     @property
     def network(self) -> Network:
@@ -247,7 +249,8 @@ class LinkCheck:
         bandwidth_Bps = self.design.bandwidth_Bps
         least_Bps = min(bandwidth_Bps[i] / load for i, load in loads.items() if load)
         share = float(least_Bps / bandwidth_Bps[port])
-        phase = LinkPhase(topology, dim, group, algorithm, built, self.traffic, share)
+        where = topology, dim, group, algorithm, built
+        phase = LinkPhase(*where, self.traffic, share, is_brief=self.is_brief)
         if phase.n_rails > 1 and built.settings is not None and built.settings.wiring == RAIL:
             got = f"got direct all-to-alls across rails in {built.label}, wiring rail"
             fix = "remove pxn: false, or write another wiring"
@@ -377,6 +380,20 @@ class LinkCheck:
         listed = np.array(self.seeds(policy, seeds), np.int64)
         runs = self.runs(policy, listed, progress)
         return self._scheduled(runs)._report(policy, listed, runs)
+
+    def figures(self, policy: Policy, seed: int) -> tuple[float, float]:
+        """Effective step time, s, and FIM in percent of one routing, and nothing else.
+
+        Algorithms have to be decided on: see :meth:`with_schedule`.
+        """
+        (run,) = self.runs(policy, [seed])
+        fims = [self._fim_percent(dim, run) for dim in range(len(self.bandwidth_Bps))]
+        return self.step_time_s(self._slowdown(run, "time_factor")), float(np.fmax.reduce(fims))
+
+    def _fim_percent(self, dim: int, run: Run) -> float:
+        uses = [one for one in self._users if one.group.sizes[dim] > 1]
+        sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
+        return self._imbalance(run, uses, sent, dim, "fim_percent")
 
     def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)

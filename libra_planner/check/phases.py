@@ -184,11 +184,13 @@ class CheckMemo:
     ----------
     rounds : of a phase, by all that decides about them.
     sprayed : time of a round with every packet sprayed, s.
+    times : of rounds by the paths of their flows, s.
     steps : step times with collectives slowed down by factors, as expressions in bandwidth.
     """
 
     rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
     sprayed: Memo[float] = field(default_factory=lambda: Memo(65536))
+    times: Memo[float] = field(default_factory=lambda: Memo(65536))
     steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
 
 
@@ -206,6 +208,7 @@ class LinkPhase(traffic.Members):
     npu_at : the NPU of the fabric that runs each NPU of the job, shape (n_npus,); by default
         as the placement says.
     background : flows of other jobs that never end, on the same fabric.
+    is_brief : whether rounds tell only their time and FIM: of failures there are thousands.
     """
 
     algorithm: traffic.Way
@@ -214,6 +217,7 @@ class LinkPhase(traffic.Members):
     share: float = 1.0
     npu_at: Indices | None = field(default=None, repr=False)
     background: Flows | None = field(default=None, repr=False)
+    is_brief: bool = False
 
     @property
     def n_rails(self) -> int:
@@ -240,10 +244,16 @@ class LinkPhase(traffic.Members):
         fabric itself is left out: it would keep arrays of all its links.
         """
         fabric = self.unit_fabric
-        counts = tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
-        links = self.built.settings, self.built.n_ports, counts, fabric.failed.tobytes()
+        links = self.built.settings, self.built.n_ports, self._counts, fabric.failed.tobytes()
         place = None if self.npu_at is None else sha256(self.npu_at.tobytes()).digest()
-        return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings, place)
+        who = self.topology, self.dim, self.group, self.algorithm
+        return (*who, *links, self.settings, place, self.is_brief)
+
+    @property
+    def _counts(self) -> tuple[Hashable, ...]:
+        """Of switches and links, and their speeds over a host port's."""
+        fabric = self.unit_fabric
+        return tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
 
     def is_drawn(self, policy: Policy) -> bool:
         """Whether another seed gives other times: one switch offers nothing to draw."""
@@ -295,6 +305,8 @@ class LinkPhase(traffic.Members):
         """The rounds; they do not depend on the speed of the links."""
         if self.algorithm is None:
             return (self._trees(policy, seed),)
+        if self.is_brief and self.background is None:
+            return tuple(self._brief_rounds(policy, seed, memo.times))
         return tuple(self._rounds(policy, seed, memo.sprayed))
 
     def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
@@ -333,6 +345,27 @@ class LinkPhase(traffic.Members):
                 **report.imbalances(fabric, routing.counts, policy),
                 gap=routing.gap,
             )
+
+    def _brief_rounds(self, policy: Policy, seed: int, memo: Memo[float]) -> Iterator[RoundReport]:
+        """Rounds by their times and FIM alone; those whose flows take the same paths share both."""
+        for name, share, flows in self.flows(seed):
+            _, routing = self._routing(flows, policy, seed)
+            last = partial(self._last_s, routing, flows)
+            if routing.links is not None:
+                sent = flows.size_bytes.tobytes()
+                paths = sha256(routing.links.tobytes() + sent).digest()
+                time_s = memo.of((*self._counts, paths), last)
+            else:
+                time_s = last()
+            fim = report.overall_imbalance_percent(self.unit_fabric, routing.counts)
+            none = float("nan")
+            yield RoundReport(
+                name, share, flows.n_flows, time_s, none, (), fim, none, np.zeros(0), routing.gap
+            )
+
+    @staticmethod
+    def _last_s(routing: Routing, flows: Flows) -> float:
+        return float(report.finish_s_of(routing, flows).max())
 
     def _routing(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
         """The flows' paths; those that failures cut off are named by their NPUs."""

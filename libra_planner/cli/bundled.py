@@ -9,12 +9,15 @@ from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
 
-from libra_planner.cli.streams import PIPE_WIDTH, answer, print_json, say, tell_kept
+from libra_planner.cli.streams import PIPE_WIDTH, answer, hint, print_json, say, tell_kept
 from libra_planner.reading import bundled
 
 
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
+    if options.kind is None:
+        _list_kinds(options)
+        return
     if options.kind in ("npus", "scale-ups", "clusters"):
         _list_catalogue(options)
         return
@@ -25,6 +28,22 @@ def list_bundled(options: argparse.Namespace) -> None:
     if options.json:
         print_json({options.kind: payload})
         return
+    _say_all(texts)
+
+
+def _list_kinds(options: argparse.Namespace) -> None:
+    """What there is to list."""
+    from libra_planner.cli.arguments.commands import LISTED
+
+    if options.json:
+        print_json({"kinds": LISTED})
+        return
+    _say_all(LISTED)
+    hint("libra-planner list workloads")
+
+
+def _say_all(texts: Mapping[str, str]) -> None:
+    """Names, and beside each what it stands for."""
     for name, text in texts.items():
         say(_wrapped(name, text, max(map(len, texts)) + 2))
 

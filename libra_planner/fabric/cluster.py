@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,13 +15,15 @@ from libra_planner.fabric.parts import (
     SPINE_CORE,
     links_per_host_cable,
 )
-from libra_planner.fabric.sizing import Shape, plane_settings, plane_shape
+from libra_planner.fabric.sizing import Shape, hosts_that_fit, plane_settings, plane_shape
 from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK, SwitchSettings
 
 RAIL_ONLY = "rail_only"
 WIRINGS = (RAIL_OPTIMIZED, RAIL_ONLY, TOP_OF_RACK)
 """How hosts are cabled: a leaf serves one rail of all; a network for each rail; a leaf serves all
 NICs of its hosts."""
+
+TIERS = ("leaf", "spine", "core")
 
 MOST_TAPER = 1000
 """Beyond it a taper is a slip of the keyboard."""
@@ -116,6 +119,13 @@ class ClusterOrder:
         managers = -(-self.n_management_links // self.n_links_per_host)
         return self.n_hosts + max(self.n_reserved_hosts, managers)
 
+    def grown(self, n_more: int) -> ClusterNetwork | SpecError:
+        """The network of more hosts, or why there is none."""
+        try:
+            return cluster_network(replace(self, n_hosts=self.n_hosts + n_more))
+        except SpecError as error:
+            return error
+
 
 @dataclass(frozen=True)
 class ClusterNetwork:
@@ -180,6 +190,53 @@ class ClusterNetwork:
             in_hosts = order.n_hosts * -(-n_hosts // order.n_hosts // 2)
             in_switches = sum(n * -(-n_ports // 2) for n, n_ports in self._ports())
         return {"switches": in_switches, "hosts": in_hosts, "managers": n_managers}
+
+    @property
+    def free_ports(self) -> dict[str, int]:
+        """Ports without a cable, by tier."""
+        found: dict[str, int] = {}
+        for tier, (n, n_ports) in zip(("leaf", *TIERS), self._ports(), strict=True):
+            if n:
+                found[tier] = found.get(tier, 0) + n * (self.order.switch_radix - n_ports)
+        return found
+
+    @property
+    def n_more_hosts(self) -> int:
+        """Hosts for which the leaves have room, at the same tapers and with no cable moved."""
+        n_sets = self._most_per_leaf // self._ports_per_position * self.shape.leaves_per_rail
+        return max(0, n_sets - self.order.n_positions)
+
+    @property
+    def _most_per_leaf(self) -> int:
+        return hosts_that_fit(self.order.settings, self.shape, self._ports_per_position)
+
+    @property
+    def _ports_per_position(self) -> int:
+        """Host ports that a position takes on a leaf."""
+        order = self.order
+        is_shared = order.wiring == TOP_OF_RACK or not self.shape.n_spines
+        rails = order.n_nics_per_host if is_shared and order.wiring != RAIL_ONLY else 1
+        return (order.settings.n_nics or 1) * rails
+
+    def moved_links(self, grown: ClusterNetwork) -> dict[str, int]:
+        """Links that have to move to make a larger network of this one, by what they join.
+
+        Switches stay what they are, and every link that the larger one has, too. With pods under
+        cores it is the most that move: pods may be joined in other ways.
+        """
+        ours, its = self.clos, grown.clos
+
+        def least(*names: str) -> int:
+            both = ((getattr(ours, name), getattr(its, name)) for name in ("n_planes", *names))
+            return math.prod(map(min, both))
+
+        per_leaf = ours.hosts_per_leaf // (grown.shape.n_rails // self.shape.n_rails)
+        kept = {
+            HOST_LEAF: ours.total_leaves * min(per_leaf, grown._most_per_leaf),
+            LEAF_SPINE: least("n_pods", "n_leaves", "n_spines", "n_parallel"),
+            SPINE_CORE: least("n_pods", "n_spines", "n_cores", "core_parallel"),
+        }
+        return {joins: max(0, n - kept[joins]) for joins, n in self.links.items()}
 
     def _ports(self) -> Iterator[tuple[int, int]]:
         """Switches that use equally many ports, and these ports."""

@@ -160,6 +160,30 @@ def _most_hosts_per_leaf(settings: SwitchSettings) -> int:
     return min(fitting, settings.most_hosts_per_leaf or fitting)
 
 
+def hosts_that_fit(settings: SwitchSettings, shape: Shape, n_together: int = 1) -> int:
+    """Most host ports of a leaf of a network that is built, at the same tapers.
+
+    Parameters
+    ----------
+    settings, shape : of one plane.
+    n_together : host ports that share a leaf.
+
+    Examples
+    --------
+    100 host ports on 4 leaves of 25 have uplinks for 32:
+
+    >>> settings = SwitchSettings()
+    >>> shape = plane_shape(settings, 100)
+    >>> shape.hosts_per_leaf, shape.n_spines * shape.n_parallel, hosts_that_fit(settings, shape)
+    (25, 26, 26)
+    """
+    n_up, most = shape.n_spines * shape.n_parallel, settings.most_hosts_per_leaf
+    ports = (settings.switch_radix - n_up * settings.n_ports_per_uplink) * settings.n_hosts_per_port
+    hosts = np.arange(n_together, min(ports, most or ports) + 1, n_together)
+    fitting = hosts if not n_up else hosts[_n_uplinks(settings, hosts) <= n_up]
+    return max(shape.hosts_per_leaf, int(np.max(fitting, initial=0)))
+
+
 def _most_down(settings: SwitchSettings) -> int:
     """Links to leaves of a spine whose remaining ports suffice for its links to the cores."""
     down = np.arange(1, settings.n_link_ports)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.plan.npus import catalogue, npu_in_tables, npu_kernels
+from libra_planner.plan.npus import catalogue, npu_kernels, npu_named
 from libra_planner.reading.tables import read_carried_table
 from libra_planner.workload.kernel_calls import (
     ATTENTION,
@@ -164,7 +164,7 @@ def kernel_row(cells: Mapping[str, str], catalogue_name: str | None = None) -> K
 def _npu(variant: str, kind: str, catalogue_name: str | None) -> tuple[str, Kernels]:
     """An NPU by its variant, or else by its type, and its kernels; alike rows share them."""
     npus = catalogue(catalogue_name).npus
-    npu = npu_in_tables(variant, npus) or npu_in_tables(kind, npus)
+    npu = npu_named(variant, npus) or npu_named(kind, npus)
     if npu is None:
         (fault,) = unknown_name("NPU of the catalogue", kind, npus).faults
         raise SpecError(replace(fault, path="gpu_type"))

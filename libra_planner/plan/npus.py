@@ -61,7 +61,7 @@ class CatalogueNpuSpec(Model):
     Parameters
     ----------
     aliases : Other names; case, spaces, dashes and the vendor make no difference.
-    read_as : Names that tables of measurements give it, though its variants share them.
+    read_as : Names that people give it, though its variants share them: notes say so.
     peak_TFLOPps : Peak 10^12 floating-point operations per second, by data type.
     memory_GB : Usable memory, 1e9 bytes.
     memory_source : Where memory_GB is from.
@@ -91,6 +91,11 @@ class CatalogueNpuSpec(Model):
     source: Text
     sources: dict[Text, Text] = Field({})
     price: NpuPriceSpec | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What else it is called."""
+        return (*self.aliases, *self.read_as)
 
 
 class ScaleUpSpec(Model):
@@ -178,7 +183,7 @@ class NpuCatalogueSpec(Model):
     def _names_tell_apart(self) -> NpuCatalogueSpec:
         owners: dict[str, str] = {}
         for name, npu in self.npus.items():
-            for one in (name, *npu.aliases):
+            for one in (name, *npu.names):
                 other = owners.setdefault(_plain(one), name)
                 if other != name:
                     raise ValueError(f"got {one!r} for {name} and for {other}, expected one NPU")
@@ -194,7 +199,8 @@ _VENDOR = re.compile(r"^(nvidia|amd|google)[^a-z0-9]*", re.I)
 
 def _plain(name: str) -> str:
     """A name without what makes no difference."""
-    return re.sub("[^a-z0-9]", "", _VENDOR.sub("", _REMARK.sub("", name)).casefold())
+    said = _VENDOR.sub("", _REMARK.sub("", name).replace("(Ampere)", ""))
+    return re.sub("[^a-z0-9]", "", said.casefold())
 
 
 def npu_named(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
@@ -203,29 +209,26 @@ def npu_named(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
     Examples
     --------
     >>> npus = catalogue().npus
-    >>> [npu_named(x, npus) for x in ("A100-80GB", "NVIDIA A100-SXM4-80GB (4x100Gb)", "h100")]
-    ['a100-sxm-80gb', 'a100-sxm-80gb', None]
+    >>> [npu_named(x, npus) for x in ("A100-80GB", "NVIDIA A100-SXM4-80GB (4x100Gb)", "h100", "x")]
+    ['a100-sxm-80gb', 'a100-sxm-80gb', 'h100-sxm', None]
     """
     if name in npus:
         return name
     meant = _plain(name)
-    found = (one for one, npu in npus.items() if meant in map(_plain, (one, *npu.aliases)))
+    found = (one for one, npu in npus.items() if meant in map(_plain, (one, *npu.names)))
     return next(found, None) if meant else None
 
 
-def npu_in_tables(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
-    """The NPU that a table of measurements means, whose names may leave the variant out.
+def npus_like(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> list[str]:
+    """The NPUs whose names begin with it: those that it can stand for.
 
     Examples
     --------
-    >>> npus = catalogue().npus
-    >>> [npu_in_tables(x, npus) for x in ("H100", "A100(Ampere)-80GB", "TPU v5e", "A800-80GB")]
-    ['h100-sxm', 'a100-sxm-80gb', 'tpu-v5e', 'a800-sxm-80gb']
+    >>> npus_like("h100", catalogue().npus), npus_like("TPU", catalogue().npus)
+    (['h100-sxm', 'h100-96gb'], ['tpu-v4', 'tpu-v5e', 'tpu-v5p'])
     """
-    bare = name.replace("(Ampere)", "")
-    meant = _plain(bare)
-    shared = (one for one, npu in npus.items() if meant in map(_plain, npu.read_as))
-    return npu_named(bare, npus) or next(shared, None)
+    meant = _plain(name)
+    return [one for one in npus if meant and _plain(one).startswith(meant)]
 
 
 def canonical_name(name: str, catalogue_name: str | None, beside: Path | None) -> str:
@@ -234,13 +237,21 @@ def canonical_name(name: str, catalogue_name: str | None, beside: Path | None) -
 
 
 def name_notes(names: Iterable[str]) -> tuple[str, ...]:
-    """What of the names of NPUs is not read, for people."""
-    remarks = ((name, _REMARK.search(name)) for name in dict.fromkeys(names))
-    return tuple(
-        f"NPU {name!r}: {found.group().strip()} is a remark and not read"
-        for name, found in remarks
-        if found
-    )
+    """What of the names of NPUs is not read, or could mean another one, for people.
+
+    >>> name_notes(["h100", "h100-sxm"])
+    ('NPU h100 is read as h100-sxm, not as h100-96gb',)
+    """
+    npus, notes = catalogue().npus, []
+    for name in dict.fromkeys(names):
+        if remark := _REMARK.search(name):
+            notes.append(f"NPU {name!r}: {remark.group().strip()} is a remark and not read")
+        found = npu_named(name, npus)
+        others = [one for one in npus_like(name, npus) if one != found]
+        if found and others and _plain(name) in map(_plain, npus[found].read_as):
+            bare = _REMARK.sub("", name)
+            notes.append(f"NPU {bare} is read as {found}, not as {' or '.join(others)}")
+    return tuple(notes)
 
 
 def catalogue(name: str | None = None, beside: Path | None = None) -> NpuCatalogueSpec:
@@ -290,6 +301,9 @@ def catalogue_npu(
     if bundled.is_path(name):
         fix = f"write 'catalogue: {name}' and the name of one of its NPUs"
         raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, path))
+    if len(several := npus_like(name, npus)) > 1:
+        fix = f"write {', '.join(several[:-1])} or {several[-1]}"
+        raise UnknownName(Fault(f"got {name!r}", f"expected one of {len(several)} NPUs", fix, path))
     stem = Path(catalogue_name or BUNDLED_CATALOGUE).stem
     (fault,) = unknown_name(f"NPU of the catalogue {stem}", name, npus).faults
     raise UnknownName(replace(fault, path=path))

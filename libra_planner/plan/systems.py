@@ -12,7 +12,7 @@ from pydantic import Field
 
 from libra_planner.errors import Fault, SpecError, closest, refuse
 from libra_planner.fits import ErrorRow, Refit, Told
-from libra_planner.plan.npus import CatalogueNpuSpec, catalogue, npu_in_tables
+from libra_planner.plan.npus import CatalogueNpuSpec, catalogue, npu_named
 from libra_planner.plan.quotes import Date
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document
@@ -181,7 +181,7 @@ class System:
         npus : of the catalogue that has them; ``None`` for the bundled one.
         """
         known = catalogue().npus if npus is None else npus
-        own, other = (npu_in_tables(name, known) or name for name in (self.npu, npu))
+        own, other = (npu_named(name, known) or name for name in (self.npu, npu))
         return own == other
 
     def kernels_with(self, usual: Kernels) -> Kernels:

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.costs.prices import SAME_SPEED
-from libra_planner.evaluation import Evaluation, TimeModel, evaluated
+from libra_planner.evaluation import (
+    Evaluation,
+    TimeModel,
+    Violation,
+    evaluated,
+    violations_as_built,
+)
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative, with_bills
 from libra_planner.procurement import lines
@@ -112,6 +118,12 @@ class Candidate:
             return self.evaluation.step_time_s
         found = self.evaluation if model is TimeModel.OWN_LINKS else self.billed
         return found.own_links_step_time_s
+
+    @property
+    def built_beyond(self) -> tuple[Violation, ...]:
+        """Rules of the plan that the whole ports of the bill break, and the design does not."""
+        asked_Bps, built_Bps = (x.bandwidth_bytes_per_s for x in (self.evaluation, self.billed))
+        return violations_as_built(self.proposal.problem, asked_Bps, built_Bps)
 
     @property
     def is_faster_as_bought(self) -> bool:

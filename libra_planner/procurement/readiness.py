@@ -70,6 +70,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"no price of {', '.join(part.name for part in comparison.missing)}"
     if is_mostly_assumed(one.bill):
         yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
+    yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)
     if one.check is None:
         yield f"the step time of {one.letter} is not checked on its links"
 

@@ -15,6 +15,7 @@ from libra_planner.search.placement import is_placeable
 from libra_planner.step.limits import N_ENDS
 from libra_planner.workload.memory.activations import saving_recomputations
 from libra_planner.workload.memory.habits import MemoryHabits
+from libra_planner.workload.memory.stages import has_equal_chunks
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -219,10 +220,10 @@ def _chunked(
     """Times chunks of a stage."""
     pp, dp = np.asarray(shapes.pp)[shape], np.asarray(shapes.dp)[shape]
     n_microbatches = columns["global_batch"] // (dp * columns["microbatch"])
-    most = -(-model.n_layers // pp)
     can = (pp > 1) & (n_microbatches % pp == 0)
     chunks = _chosen(choices.interleave, np.arange(1, model.n_layers + 1))
-    kept = (most[:, None] % chunks == 0) & ((chunks == 1) | can[:, None])
+    kept = has_equal_chunks(model.n_layers, pp[:, None], chunks)
+    kept &= (chunks == 1) | can[:, None]
     kept &= (chunks == 1) | (pp[:, None] * chunks <= model.n_layers + N_ENDS)
     row, chunk = np.nonzero(kept)
     taken = {name: column[row] for name, column in columns.items()}

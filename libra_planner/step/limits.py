@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from libra_planner.errors import Fault, refuse
+from libra_planner.workload.memory.stages import most_layers
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -13,14 +14,20 @@ N_ENDS = 2
 ``account_for_embedding_in_pipeline_split``; Llama 3 405B has 126 layers on 128 chunks)."""
 
 
-def refuse_impossible(model: Transformer, strategy: Strategy) -> None:
+def refuse_impossible(model: Transformer, strategy: Strategy, *, was_run: bool = False) -> None:
     """Refuse one strategy that cannot split a model, with every fault.
+
+    Parameters
+    ----------
+    model, strategy : what is split, and how.
+    was_run : of a published run, whose library may have had unequal chunks: they pass.
 
     Raises
     ------
     SpecError
-        For degrees that do not divide what they split, more stages than layers, and experts with
-        tensor parallelism whose norms are whole, which trainers do not offer.
+        For degrees that do not divide what they split, more stages than layers, unequal chunks of
+        a stage, and experts with tensor parallelism whose norms are whole, which trainers do not
+        offer.
 
     Examples
     --------
@@ -32,7 +39,20 @@ def refuse_impossible(model: Transformer, strategy: Strategy) -> None:
     ...
     libra_planner.errors.SpecError: parallelism.tp: got tp 7, expected a divisor of the 96 heads ...
     """
-    refuse(list(_faults(model, strategy)))
+    chunks = () if was_run else _chunk_faults(model, strategy)
+    refuse([*_faults(model, strategy), *chunks])
+
+
+def _chunk_faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
+    """Chunks that do not divide a stage; of too many for the model something else is told."""
+    layers, most = int(most_layers(model.n_layers, one.pp)), model.n_layers + N_ENDS
+    if one.pp > model.n_layers or one.pp * one.interleave > most or layers % one.interleave == 0:
+        return
+    fitting = [v for v in range(1, layers + 1) if layers % v == 0 and one.pp * v <= most]
+    expected = f"expected a divisor of the {layers} layers of a stage of {model.name} (C17)"
+    fix = f"write {' or '.join(map(str, fitting))}"
+    path = "parallelism.interleave"
+    yield Fault(f"got {one.interleave} chunks of a stage", expected, fix, path)
 
 
 def _faults(model: Transformer, one: Strategy) -> Iterator[Fault]:

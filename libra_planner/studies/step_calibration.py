@@ -20,7 +20,7 @@ from libra_planner.fits import (
     told_constants,
 )
 from libra_planner.inputs.training.rows import TrainingFile, TrainingRun, read_training_file
-from libra_planner.plan.npus import catalogue, npu_in_tables
+from libra_planner.plan.npus import catalogue, npu_named
 from libra_planner.plan.systems import System
 from libra_planner.reading.tables import csv_rows
 from libra_planner.step.bands import FLOOR_FRACTION, LEAST_ROWS
@@ -59,7 +59,7 @@ def runs_npu(path: str, npu: str | None) -> tuple[str, TrainingFile]:
 
 
 def _npu(run: TrainingRun) -> str:
-    return npu_in_tables(run.gpu_type, catalogue().npus) or run.gpu_type
+    return npu_named(run.gpu_type, catalogue().npus) or run.gpu_type
 
 
 def read_measured_steps(

@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.check.degraded import FailureCase, FailureStudy, JobReport, SharedFabric
 from libra_planner.check.links import CheckReport, LinkCheck
-from libra_planner.evaluation import Violation
+from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
@@ -61,6 +61,12 @@ class CheckedPlan:
         return self.statistics and self.report.n_routings > 1
 
     @property
+    def built_beyond(self) -> tuple[Violation, ...]:
+        """Rules that its whole ports break, and the design itself does not."""
+        built_Bps = self.report.design.bandwidth_Bps
+        return violations_as_built(self.links.problem, self.links.bandwidth_Bps, built_Bps)
+
+    @property
     def late(self) -> list[tuple[StepTimeLimit, float]]:
         """Bounds on the step time that its mean on the links exceeds, and by how many seconds."""
         mean_s = float(self.report.effective_step_time_s.mean())
@@ -87,6 +93,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "memory": memory.memory_payload(problem.step.memory),
         **attributes(problem, "settings"),
         "violated": plan.violations(checked.violated),
+        "violated_by_ports": plan.violations(checked.built_beyond),
         "violated_on_links": [
             {"rule": limit.text, "line": limit.line, "by": late_s, "unit": "s"}
             for limit, late_s in checked.late
@@ -195,7 +202,9 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
-    yield from ("", _dimension_table(checked), "")
+    yield from ("", _dimension_table(checked))
+    yield from _fim_lines(report)
+    yield ""
     yield from parts_blocks(design_parts(report.design))
     if report.phases:
         yield from ("", phase_table(report))
@@ -218,6 +227,9 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     yield from memory.memory_markup(problem)
     for broken in checked.violated:
         yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{plan.line_text(broken.line)}"
+    for broken in checked.built_beyond:
+        text = f"{escape(broken.rule)}{plan.line_text(broken.line)}, by {plan.amount_text(broken)}"
+        yield f"[yellow]Whole ports break a rule:[/] {text}"
     for limit, late_s in checked.late:
         text = f"{escape(limit.text)}{plan.line_text(limit.line)}, by {format_time(late_s)}"
         yield f"[red]Breaks a rule on its links:[/] {text}"
@@ -301,6 +313,13 @@ def _dimension_table(checked: CheckedPlan) -> Table:
     title = "Dimensions: GB/s per NPU, and the share of it that collectives get"
     others = {"left": ("dim", "tier", "block"), "dispensable": ("sprayed %", "tier", "floor %")}
     return cells.table("", title, (*names, "floor %"), rows, **others)
+
+
+def _fim_lines(report: CheckReport) -> Iterator[str]:
+    """What FIM and its floor are, where there is any."""
+    if not np.isnan([one.fim_percent for one in report.dimensions]).all():
+        yield "FIM: mean difference of a link's flows from the mean link's, between switches;"
+        yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
 
 
 MOST_NAMED = 10

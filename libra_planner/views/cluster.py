@@ -8,14 +8,13 @@ from typing import Any
 from libra_planner.costs.prices import QUOTED
 from libra_planner.costs.quotes import Quote, quote_warnings, unpriced_note
 from libra_planner.errors import SpecError
-from libra_planner.fabric.cluster import ClusterNetwork
+from libra_planner.fabric.cluster import TIERS, ClusterNetwork
+from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import format_line_rate, format_usd
 from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
 from libra_planner.views.links import counted, planes_text, plural
-
-_TIERS = ("leaf", "spine", "core")
 
 
 def cluster_payload(
@@ -58,7 +57,26 @@ def cluster_payload(
         "unused_quotes": unused_items(bill, quotes),
         "warnings": quote_warnings(used_quotes(bill, quotes)),
         "one_more_host": _change(network, grown),
+        "free_ports": network.free_ports,
+        "room_for_hosts": network.n_more_hosts,
+        "growth": {what: _step_row(network, n) for what, n in _steps(network).items()},
     }
+
+
+def _steps(network: ClusterNetwork) -> dict[str, int]:
+    """Hosts of the next steps of growth: the first without room, and those of one more pod."""
+    n_pods = network.clos.n_pods
+    pod = {"one_more_pod": network.order.n_positions // n_pods} if n_pods > 1 else {}
+    return {"beyond_room": network.n_more_hosts + 1} | pod
+
+
+def _step_row(network: ClusterNetwork, n_more: int) -> dict[str, Any] | None:
+    """What a step adds, and the links that it moves; ``None`` where it cannot be built."""
+    grown = network.order.grown(n_more)
+    if isinstance(grown, SpecError):
+        return None
+    moved = {f"moved_{x.replace('-', '_')}": n for x, n in network.moved_links(grown).items()}
+    return {"hosts": grown.order.n_hosts, "added": _change(network, grown), **moved}
 
 
 def _ends(bill: Bill) -> dict[str, float | None]:
@@ -69,7 +87,7 @@ def _ends(bill: Bill) -> dict[str, float | None]:
 
 def _counts(network: ClusterNetwork) -> dict[str, int]:
     """Switches, links and cables by tier and layer, and of all."""
-    switches = {tier: network.clos.n_switches.get(tier, 0) for tier in _TIERS}
+    switches = {tier: network.clos.n_switches.get(tier, 0) for tier in TIERS}
     counts = switches | {"switches": sum(switches.values())}
     for what, layers in (("links", network.links), ("cables", network.cables)):
         counts |= {f"{what}_{joins.replace('-', '_')}": n for joins, n in layers.items()}
@@ -124,7 +142,7 @@ def cluster_blocks(
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
         yield escape(f"{name}: {source}")
     yield from map(escape, _quote_lines(bill, quotes))
-    yield _growth(network, grown)
+    yield from _growth(network, grown)
 
 
 def _quote_lines(bill: Bill, quotes: Sequence[Quote]) -> Iterator[str]:
@@ -196,12 +214,39 @@ def _range(bill: Bill) -> str:
     return f" ({ends}, as sources of prices differ)" if low_usd < high_usd else ""
 
 
-def _growth(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> str:
+def _growth(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> Iterator[str]:
+    """Free ports, one more host, and the next steps."""
+    free = ", ".join(f"{n:,} on {plural(tier, 2)}" for tier, n in network.free_ports.items())
+    n_more = network.n_more_hosts
+    yield f"Free ports: {free}; room for {counted(n_more, 'more host')} with no cable moved"
+    yield _step(network, "One more host", grown, moves=not n_more)
+    names = {"beyond_room": f"{n_more + 1:,} more hosts", "one_more_pod": "One more pod"}
+    for what, n in _steps(network).items():
+        if n > 1:
+            more = f" ({counted(n, 'host')})" * (what == "one_more_pod")
+            yield _step(network, names[what] + more, network.order.grown(n), moves=True)
+
+
+def _step(
+    network: ClusterNetwork, name: str, grown: ClusterNetwork | SpecError, *, moves: bool
+) -> str:
     if isinstance(grown, SpecError):
-        return f"One more host does not fit: {grown.faults[0].got}"
+        verb = "does" if name.startswith("One") else "do"
+        return f"{name} {verb} not fit: {grown.faults[0].got}"
     change = _change(network, grown) or {}
-    words = {**{tier: tier for tier in _TIERS}, "cables": "cable"}
+    words = {**{tier: tier for tier in TIERS}, "cables": "cable"}
     changed = [(change[name], what) for name, what in words.items() if name in change]
     more = ", ".join(f"{n:+,} {plural(what, abs(n))}" for n, what in changed)
     equal = ", as all pods are equal" if grown.clos.n_cores and "leaf" in change else ""
-    return f"One more host: {more}{equal}"
+    return f"{name}: {more}{equal}{_moved(network, grown) if moves else ''}"
+
+
+def _moved(network: ClusterNetwork, grown: ClusterNetwork) -> str:
+    """Links that a larger network moves, in words."""
+    moved, links = network.moved_links(grown), network.links
+    hosts, n_hosts = moved.pop(HOST_LEAF), links.pop(HOST_LEAF)
+    most = "at most " * bool(grown.clos.n_cores)
+    found = (sum(moved.values()), sum(links.values()), "between switches")
+    parts = [found, (hosts, n_hosts, "of hosts")]
+    said = [f"{most}{n:,} of {total:,} links {what}" for n, total, what in parts if n]
+    return f"; {' and '.join(said)} move" if said else "; no cable moves"

@@ -82,7 +82,7 @@ def placed_groups(
     >>> {axis: groups[axis].sizes for axis in ("tp", "dp", "pp", "ep", "edp")}
     {'tp': (4, 1, 1), 'dp': (2, 16, 1), 'pp': (1, 1, 8), 'ep': (8, 2, 1), 'edp': (1, 8, 1)}
     """
-    _check(topology, degrees, order)
+    refuse_other_npus(topology, degrees, order)
     whole = [(i, 1, size) for i, size in enumerate(topology.sizes)]
     dense = _taken(topology, whole, order, degrees)
     stage = sorted(digit for axis in order if axis != "pp" for digit in dense[axis].digits)
@@ -97,8 +97,20 @@ def _n_stage(degrees: Mapping[str, int]) -> int:
     return math.prod(degrees.get(axis, 1) for axis in ("tp", "cp", "dp"))
 
 
-def _check(topology: Topology, degrees: Mapping[str, int], order: Sequence[str]) -> None:
-    """Refuse degrees that do not multiply to the NPUs, and orders that leave an axis out."""
+def refuse_other_npus(
+    topology: Topology, degrees: Mapping[str, int], order: Sequence[str] = DEFAULT_ORDER
+) -> None:
+    """Refuse degrees that do not multiply to the NPUs, and orders that leave an axis out.
+
+    Parameters
+    ----------
+    topology, degrees, order : as :func:`placed_groups` has them.
+
+    Raises
+    ------
+    SpecError
+        For them, and for experts that do not divide the ranks of a stage.
+    """
     if sorted(order) != sorted(DEFAULT_ORDER):
         expected = "expected each of tp, cp, dp and pp once, innermost first"
         fix = f"write {', '.join(DEFAULT_ORDER)}"

@@ -247,6 +247,16 @@ def test_bounds_on_the_step_time_hold_on_the_links(small, run) -> None:
     assert "Breaks a rule" not in run("check", small(bound), "--policy", "greedy").out
 
 
+def test_rules_that_whole_ports_break_are_said(plan, run) -> None:
+    """129 GB/s come as three ports of 50: 20.99 more than the rule has."""
+    found = run("check", "07_check", "--seed", "0", "--json").payload
+    [broken] = found["violated_by_ports"]
+    assert (found["violated"], broken["rule"]) == ([], "total == 300 GB/s")
+    assert broken["by"] == pytest.approx(sum(found["realized_GBps"]) - 300)
+    given = run("check", "07_check", "--seed", "0", "--bandwidth", "150,150")
+    assert "Whole ports break" not in given.out
+
+
 def test_same_plan_same_bytes(plan, run) -> None:
     arguments = ("check", plan(text=TWO_DIMS), "--seeds", "2", "--fail-links", "3", "--json")
     assert run(*arguments).out == run(*arguments).out

@@ -248,6 +248,9 @@ def test_tables_keep_names_and_numbers_on_narrow_terminals(width: int, plan) -> 
 
 def test_lists_and_schemas(run) -> None:
     assert "gpt3-libra" in run("list", "workloads").out
+    kinds = run("list", "--json").payload["kinds"]
+    assert all(run("list", kind, "--json").code == 0 for kind in kinds)
+    assert all(line.split()[0] in kinds for line in run("list").out.splitlines())
     assert run("list", "cost-models", "--json").payload["cost-models"].keys() == {
         "clos-2026",
         "libra-ispass24",

@@ -116,6 +116,46 @@ def test_managers_take_a_position_of_a_host() -> None:
     assert cluster_network(ClusterOrder(127, n_management_links=4)).clos.total_leaves == 32
 
 
+@pytest.mark.parametrize("wiring", ["rail_optimized", "rail_only", "top_of_rack"])
+@pytest.mark.parametrize("radix", [16, 24])
+def test_hosts_that_the_leaves_have_room_for_move_nothing(wiring: str, radix: int) -> None:
+    """Sized anew with all of them it is the same network; with one more it is not."""
+    for n in (3, 5, 9, 14, 23, 40, 61):
+        order = ClusterOrder(n, n_nics_per_host=4, switch_radix=radix, wiring=wiring, tapers=(1.5,))
+        network = cluster_network(order)
+        room = network.n_more_hosts
+        full, next_one = order.grown(room), order.grown(room + 1)
+        assert isinstance(full, ClusterNetwork)
+        assert (full.clos.n_switches, full.n_more_hosts) == (network.clos.n_switches, 0)
+        assert full.links["leaf-spine"] == network.links["leaf-spine"]
+        assert not any(network.moved_links(full).values())
+        assert not isinstance(next_one, ClusterNetwork) or next_one.shape != full.shape
+        used = network.order.switch_radix * sum(network.clos.n_switches.values())
+        used -= sum(network.free_ports.values())
+        links = network.links
+        assert used == links["host-leaf"] + 2 * (links["leaf-spine"] + links["spine-core"])
+
+
+def test_what_growth_moves_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    """128 hosts fill 32 leaves, 4 of each rail, 2 links to each of 16 spines. One more needs a
+    fifth leaf of each rail: 40 leaves have one link to each of 26 spines, for 26 hosts each. Of two
+    links to each of 16 spines one stays, and 6 of 32 hosts leave each leaf."""
+    network = cluster_network(ClusterOrder(128))
+    assert (network.n_more_hosts, network.free_ports) == (0, {"leaf": 0, "spine": 0})
+    grown = network.order.grown(1)
+    assert isinstance(grown, ClusterNetwork)
+    assert (grown.clos.total_leaves, grown.clos.n_spines) == (40, 26)
+    assert network.moved_links(grown) == {
+        "host-leaf": 32 * 6,
+        "leaf-spine": 512,
+        "spine-core": 0,
+    }
+    assert main(["fabric", "--hosts", "128", "--nic", "400Gbps"]) == 0
+    text = capsys.readouterr().out
+    assert "Free ports: 0 on leaves, 0 on spines; room for 0 more hosts" in text
+    assert "512 of 1,024 links between switches and 192 of 1,024 links of hosts move" in text
+
+
 def test_text_and_json_agree(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fabric", "--hosts", "512", "--nic", "400Gbps", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -36,6 +36,19 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 MODEL = ("--model", "llama3-8b", "--npu", "h100-sxm")
 
 
+def test_an_open_taper_is_chosen(run) -> None:
+    """Per dollar, from 1 to 8; where one leaf joins all there is none to choose."""
+    assert run("init", *MODEL, "--npus", "512", "--taper", "open").code == 0
+    problem = open_plan("plan.yaml").base
+    texts = [rule.text for rule in problem.rules]
+    assert texts[:3] == ["leaf == 50 GB/s", "taper(spine) >= 1", "taper(spine) <= 8"]
+    assert (problem.objective, problem.fixed_cost_usd > 0) == ("performance_per_cost", True)
+    assert "taper to choose at the spines" in Path("plan.yaml").read_text()
+    told = run("init", *MODEL, "--npus", "64", "--taper", "open", "--force")
+    assert "there is no taper" in told.err
+    assert open_plan("plan.yaml").base.objective == "performance"
+
+
 @pytest.mark.parametrize(
     ("flags", "topology", "rules", "counts"),
     [
@@ -196,6 +209,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         ("--model gpt3 --npu h100-sxm --npus 8", "expected two or more full domains"),
         ("--model gpt3 --npu h100-sxm --npus 16392", "write at most 16,384"),
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 3600Gbps", "--nic: got 3600Gbps, expected less"),
+        ("--model gpt3 --npu tpu --npus 64", "--npu: got 'tpu', expected one of 3 NPUs"),
         ("--model gpt3 --npu h100-sxm --npus 64 --taper 0.5", "--taper: got '0.5'"),
         ("--model gpt3 --npu h100-sxm --npus 64 --prices q.txt", "expected a CSV file"),
         ("--model gpt3 --npu h100-sxm --npus 64 --workload plan.yaml", "expected a file of its own"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.cli.main import main
-from libra_planner.plan.npus import catalogue, npu_in_tables
+from libra_planner.plan.npus import catalogue, npu_named
 
 HEAD = "gpu_type,op,pass,dtype,m,n,k,rows,cols,software,note,mine"
 
@@ -168,4 +168,4 @@ def test_names_of_tables_are_read() -> None:
         "H100 NVL": None,
         "": None,
     }
-    assert {name: npu_in_tables(name, npus) for name in spellings} == spellings
+    assert {name: npu_named(name, npus) for name in spellings} == spellings

@@ -144,6 +144,18 @@ def test_zero_shards_optimizer_gradients_and_weights_in_turn() -> None:
     assert np.diff(zero.communication_bytes).tolist() == [0, 0, 8 * n]
 
 
+def test_zero_3_gathers_from_other_ranks_only() -> None:
+    """dp cp = 1: nobody has a part of the dense layers; edp 4 have a quarter of an expert each."""
+    gpt = _gpt(2, 1024, 16)
+    alone = memory(gpt, Strategy(tp=2, pp=2, zero=np.array([0, 3]), global_batch=2))
+    assert np.diff(alone.communication_bytes).tolist() == [0]
+    attention, ffn = Attention(8, 8, 128, 128), FeedForward(4096, is_gated=True)
+    moe = Transformer("moe", 1, 1024, attention, ffn, 4096, experts=Experts(8, 2, 512))
+    many = Strategy(tp=8, ep=2, zero=np.array([0, 3]), sequence_parallel=True)
+    four = 4 * 3 * 1024 * 512  # Experts of a rank, gathered twice in bf16 and once in fp32.
+    assert np.diff(memory(moe, many).communication_bytes).tolist() == [8 * four]
+
+
 def test_states_are_those_of_plans_with_tp_and_dp() -> None:
     gpt = _gpt(96, 12288, 96, vocabulary=50257)
     n = 96 * (12 * 12288**2 + 13 * 12288) + 50257 * 12288

@@ -273,12 +273,16 @@ def test_names_of_npus(plan) -> None:
         "GB200 NVL72": "gb200",
         "AMD Instinct MI300X": "mi300x",
         "TPU v5p": "tpu-v5p",
-        "H100": None,  # An SXM module or a PCIe card.
+        "H100": "h100-sxm",
         "H100 PCIe": None,
         "()": None,
     }
     assert {name: npu_named(name, npus) for name in spellings} == spellings
     assert name_notes(["GB200", "GB200 (x)"]) == ("NPU 'GB200 (x)': (x) is a remark and not read",)
+    short = lp.load_plan(plan(("h100-sxm", "h100"), text=H100)).text.notes
+    assert "NPU h100 is read as h100-sxm, not as h100-96gb" in short
+    with pytest.raises(lp.SpecError, match="got 'tpu', expected one of 3 NPUs; write tpu-v4, "):
+        catalogue_npu("tpu", None, None, path="npu")
     path = plan(("h100-sxm", '"H100-80GB (DGX)"'), text=H100)
     assert any("(DGX) is a remark" in note for note in lp.load_plan(path).text.notes)
 

@@ -133,7 +133,10 @@ def test_a_rule_on_memory(tmp_path: Path) -> None:
     [
         (["global_batch=640"], r"got 10 microbatches, expected a multiple of the 4 stages"),
         (["global_batch=1000"], r"got 1000 sequences, expected a multiple of dp 64 x microbatch 1"),
-        (["parallelism.dp=32"], r"parallelism"),
+        (
+            ["parallelism.dp=100"],  # The cause, and not that no batch divides by 100.
+            r"^[^\n]*got tp 4 x cp 2 x dp 100 x pp 4 = 3200 NPUs, expected the 2048[^\n]*$",
+        ),
         (["library=megatron"], r"library: got 'megatron'"),
         (["npu={name: h100-sxm, data_type: fp3}"], r"npu.data_type"),
         (["npu={name: h100-sxm, efficiency_fraction: 0.5}"], r"parallelism.pp: got pp"),
@@ -264,6 +267,10 @@ def test_compute_does_not_depend_on_the_schedule(tmp_path: Path, workload: str) 
         (
             ["parallelism={tp: 4, cp: 2, pp: 4, dp: 64, interleave: 40}"],
             r"160|40 chunks.*80 layers",
+        ),
+        (
+            ["parallelism={tp: 4, cp: 2, pp: 4, dp: 64, interleave: 3}"],
+            r"interleave: got 3 chunks of a stage, expected a divisor of the 20 layers.*write 1 or 2",
         ),
         (["workload=llama3-8b", "parallelism={pp: 64, dp: 32}"], r"64 stages.*32 layers"),
         (["workload=mixtral-8x7b", "parallelism={dp: 2048, ep: 64}"], r"ep 64.*the 8 experts"),

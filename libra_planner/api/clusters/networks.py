@@ -105,7 +105,7 @@ def sized_network(
     catalogue, quotes = load_parts(parts), cluster_quotes(prices, as_of, parts)
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     bill = cluster_bill(found, shop, transceivers_per_fibre)
-    return Network(found, bill, transceivers_per_fibre, _grown(order), quotes)
+    return Network(found, bill, transceivers_per_fibre, order.grown(1), quotes)
 
 
 def _speed(text: str | None, flag: str) -> float | None:
@@ -115,14 +115,6 @@ def _speed(text: str | None, flag: str) -> float | None:
         return speed_bytes_per_s(text)
     except SpecError as error:
         raise SpecError(*(replace(fault, place=Place(flag)) for fault in error.faults)) from None
-
-
-def _grown(order: ClusterOrder) -> ClusterNetwork | SpecError:
-    """The network of one more host, or why there is none."""
-    try:
-        return cluster_network(replace(order, n_hosts=order.n_hosts + 1))
-    except SpecError as error:
-        return error
 
 
 @pythonic

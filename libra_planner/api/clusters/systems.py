@@ -17,13 +17,20 @@ from libra_planner.files import write_files
 from libra_planner.inputs import runs
 from libra_planner.inputs.kernel_rows import KernelRow, kernel_row
 from libra_planner.inputs.measured_runs import Cluster, read_measured_runs
+from libra_planner.inputs.training.clusters import nics_of
 from libra_planner.plan.npus import catalogue as npu_catalogue
 from libra_planner.plan.npus import npu_named
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.quotes import day
 from libra_planner.plan.systems import Origin, Refits, is_system_file, load_system, system_text
-from libra_planner.step.collectives.measured import INFINIBAND, Ranks, measured_npu, scale_up
-from libra_planner.units import format_bytes, format_time
+from libra_planner.step.collectives.measured import (
+    INFINIBAND,
+    NicsUnknown,
+    Ranks,
+    measured_npu,
+    scale_up,
+)
+from libra_planner.units import GBIT_PER_S_BPS, format_bytes, format_time
 from libra_planner.views.cells import Block
 from libra_planner.views.times.calibration import calibration_blocks, calibration_payload
 from libra_planner.views.times.collective import run_blocks, run_payload
@@ -98,6 +105,12 @@ def node_nic_Bps(text: str | None) -> float:
         return int(number) * speed_bytes_per_s(speed)
 
 
+def _usual_nics(npu: str) -> str:
+    """NICs of a node, as users write them."""
+    name = npu_named(npu, npu_catalogue().npus) or npu
+    return f"{scale_up(npu).n_per_node}x{nics_of(name).Bps / GBIT_PER_S_BPS:g}Gbps"
+
+
 def answered_collective(
     system: str,
     kind: str,
@@ -112,9 +125,16 @@ def answered_collective(
     npu, law = _law(system)
     with located("--system"):
         links = scale_up(npu)
-    with located("libra-planner collective"):
-        per_node, network = npus_per_node or links.n_per_node, interconnect or INFINIBAND
-        ranks = Ranks(links, nodes, per_node, node_nic_Bps(nics), network)
+    per_node, network = npus_per_node or links.n_per_node, interconnect or INFINIBAND
+    try:
+        with located("libra-planner collective"):
+            ranks = Ranks(links, nodes, per_node, node_nic_Bps(nics), network)
+    except NicsUnknown:
+        got, expected = (
+            f"got none for {nodes} nodes",
+            "expected the NICs of a node, which join them",
+        )
+        raise SpecError.at("--nics", got, expected, f"add e.g. --nics {_usual_nics(npu)}") from None
     return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law))
 
 

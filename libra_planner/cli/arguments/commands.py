@@ -29,7 +29,7 @@ from libra_planner.cli.arguments.making import (
     text,
 )
 from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
-from libra_planner.reading.bundled import FLOW_FABRICS, FLOW_LISTS, PLANS, SWEEPS
+from libra_planner.reading.bundled import FLOW_LISTS, PLANS
 
 
 def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
@@ -113,7 +113,7 @@ def _init() -> Arguments:
         text("--npu", "NAME", "such as h100-sxm: list npus"),
         text("--npus --gpus", "N", "NPUs in all"),
         text("--nic", "SPEED", "of the one NIC of an NPU, such as 400Gbps; default: the usual one"),
-        text("--taper", "T", "links down over links up of a leaf; default 1"),
+        text("--taper", "T", "links down over links up of a leaf; open: the best; default 1"),
         number("--global-batch", 1, 10**7, "sequences per step; default: about as many as NPUs"),
         text("--prices", "QUOTES", quotes),
         text("-o --output", "PLAN", "plan to write; default plan.yaml", default="plan.yaml"),
@@ -218,11 +218,26 @@ def _fabric() -> Arguments:
     )
 
 
+LISTED = {
+    "examples": "plans to optimize, check, search or report",
+    "sweeps": "plans under all combinations of values: sweep run",
+    "reports": "plans of the sample report",
+    "workloads": "models to train",
+    "npus": "NPUs, with their memory, rates and other names",
+    "scale-ups": "what joins NPUs: NVLink domains, tori",
+    "clusters": "networks for train --fabric and search --fabric",
+    "cost-models": "price books, per GB/s",
+    "npu-catalogues": "files of NPUs and scale-up domains",
+    "parts": "catalogues of switches, cables, servers",
+    "fabrics": "published networks for flows and fabric.realization.preset",
+    "flow-fabrics": "fabric files for flows",
+    "flow-lists": "lists of flows for flows",
+}
+"""What ``list`` lists, by the name of its kind."""
+
+
 def _list() -> Arguments:
-    files = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", *PLANS, *SWEEPS)
-    flows = (*FLOW_FABRICS, *FLOW_LISTS)
-    kinds = (*files, *flows, "npus", "scale-ups", "clusters")
-    return choice("kind", kinds, ", ".join(kinds), metavar="KIND"), JSON
+    return choice("kind", tuple(LISTED), ", ".join(LISTED), metavar="KIND", nargs="?"), JSON
 
 
 def _schema() -> Arguments:

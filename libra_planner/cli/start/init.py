@@ -14,6 +14,7 @@ from libra_planner.cli.streams import PROGRAM, say, tell_kept
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.files import STDOUT, refuse_existing, write_files, write_text
 from libra_planner.inputs.first.plan import (
+    OPEN,
     FirstPlan,
     check_model,
     check_npus,
@@ -109,7 +110,7 @@ _QUESTIONS = (
     ),
     _Question(
         "--taper",
-        "Taper at the spines: links down over links up of a leaf",
+        f"Taper at the spines: links down over links up of a leaf, or {OPEN} to choose the best",
         lambda _: "1",
         lambda _, text: taper_of(text),
     ),
@@ -214,7 +215,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
     tell_kept(kept)
     if options.workload:
         say((f"{options.workload} is {model} now: edit it into your own.",), sys.stderr)
-    if first.n_groups == 1 and first.taper > 1:
+    if first.n_groups == 1 and first.taper != 1:
         told = f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
         say((told,), sys.stderr)
     if options.prices:

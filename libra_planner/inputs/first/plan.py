@@ -39,6 +39,10 @@ _FEWEST_PER_LEAF = NODES_PER_LEAF // 2
 _SEQUENCES = (512, 2048)
 """Between which the sequences of a step lie, where nobody says and the NPUs allow it."""
 _COMMENTS_AT = 44
+OPEN = "open"
+"""Taper that ``optimize`` chooses, by performance per cost."""
+_MOST_CHOSEN = 8.0
+"""Largest taper that it chooses from."""
 _PLAIN = re.compile(r"[A-Za-z./_][\w./-]*")
 
 
@@ -139,8 +143,8 @@ def nic_Bps(npu: str, text: str) -> float:
     raise SpecError(Fault(f"got {text}", f"expected less than the {most}", "write e.g. 400Gbps"))
 
 
-def taper_of(text: str) -> float:
-    """A taper, such as 2 or 2:1.
+def taper_of(text: str) -> float | None:
+    """A taper, such as 2 or 2:1; ``None`` for one that the optimizer chooses.
 
     Raises
     ------
@@ -149,16 +153,19 @@ def taper_of(text: str) -> float:
 
     Examples
     --------
-    >>> taper_of("2:1"), taper_of("1.5")
-    (2.0, 1.5)
+    >>> taper_of("2:1"), taper_of("1.5"), taper_of("open")
+    (2.0, 1.5, None)
     """
+    if text.strip() == OPEN:
+        return None
     try:
         taper = float(text.strip().removesuffix(":1"))
     except ValueError:
         taper = 0.0
     if not 1 <= taper <= MOST_TAPER:
         expected = f"expected a taper from 1 to {MOST_TAPER:g}: links down over links up"
-        raise SpecError(Fault(f"got {text!r}", expected, "write 2 for 2:1"))
+        fix = f"write 2 for 2:1, or {OPEN} to let optimize choose"
+        raise SpecError(Fault(f"got {text!r}", expected, fix))
     return taper
 
 
@@ -172,7 +179,8 @@ class FirstPlan:
     npu : of the catalogue, one that :func:`npu_choice` takes.
     n_npus : in all, as :func:`check_npus` allows.
     nic_Bps : of the one NIC of an NPU, byte/s, one direction.
-    taper : bandwidth of a leaf's links down over that of its links up (C13).
+    taper : bandwidth of a leaf's links down over that of its links up (C13); ``None`` for one that
+        the optimizer chooses.
     global_batch : sequences of a step; by default a number that degrees of the NPUs divide.
     quotes : file of quotes that is written beside it; empty for none.
 
@@ -187,7 +195,7 @@ class FirstPlan:
     npu: str
     n_npus: int
     nic_Bps: float
-    taper: float = 1.0
+    taper: float | None = 1.0
     global_batch: int | None = None
     quotes: str = ""
 
@@ -227,7 +235,16 @@ class FirstPlan:
     def rules(self) -> tuple[str, ...]:
         """Rules that fix the network at the NIC and the taper."""
         leaf = f"leaf == {self.nic_Bps / BYTES_PER_S_PER_GBPS:.12g} GB/s"
-        return (leaf,) if self.n_groups == 1 else (leaf, f"taper(spine) == {self.taper:.12g}")
+        if self.n_groups == 1:
+            return (leaf,)
+        if self.taper is None:
+            return leaf, "taper(spine) >= 1", f"taper(spine) <= {_MOST_CHOSEN:g}"
+        return leaf, f"taper(spine) == {self.taper:.12g}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a taper to choose."""
+        return self.taper is None and self.n_groups > 1
 
     @property
     def n_sequences(self) -> int:
@@ -257,7 +274,8 @@ class FirstPlan:
     def _head(self, name: str) -> Iterator[str]:
         name, model = visible(shlex.quote(name)), visible(self.model)
         nodes = f"{self.n_nodes:,} nodes of {self.domain.n_npus}"
-        spines = "" if self.n_groups == 1 else f", {self.taper:g}:1 at the spines"
+        taper = "a taper to choose" if self.taper is None else f"{self.taper:g}:1"
+        spines = "" if self.n_groups == 1 else f", {taper} at the spines"
         network = f"a NIC of {self._port_speed} per NPU{spines}"
         yield f"# {model} on {self.n_npus:,} {self.npu}: {nodes}, {network}"
         for command, what in (
@@ -286,11 +304,15 @@ class FirstPlan:
             yield _line(
                 f"# quotes: {_scalar(self.quotes)}", "your sellers' prices, once they are filled in"
             )
-        yield _line("objective: performance", "or performance_per_cost, best with fixed_cost")
+        if self.is_open:
+            yield _line("objective: performance_per_cost", "step time times cost of the system")
+        else:
+            yield _line("objective: performance", "or performance_per_cost, best with fixed_cost")
         has_price = catalogue().npus[self.npu].price is not None
         cost = f"{{npu: {self.npu}, per_npu: 12 k$}}" if has_price else "{per_npu: 40 k$}"
         what = "NPU and a share of its server" if has_price else "an NPU with its share of a server"
-        yield _line(f"# fixed_cost: {cost}", f"{what}: put in your own")
+        unused = "" if self.is_open else "# "  # What the network saves counts beside all of it.
+        yield _line(f"{unused}fixed_cost: {cost}", f"{what}: put in your own")
         yield "constraints:"
         yield from self._constraints()
 
@@ -318,8 +340,13 @@ class FirstPlan:
         part = f"{self.nic_Bps / BYTES_PER_S_PER_GBPS / 4:.12g} GB/s"
         free = f"{part} <= {nic.replace('==', '<=')}"
         yield _line(f"  - {nic}", f"the NIC; to let optimize choose: '{free}'")
+        if self.is_open:
+            yield _line(f"  - {taper[0]}", "links down over links up: optimize chooses")
+            yield f"  - {taper[1]}"
+            return
         for rule in taper:
-            choice = f"'taper(spine) >= 1' and 'taper(spine) <= {max(8.0, self.taper):.12g}'"
+            most = max(_MOST_CHOSEN, self.taper or 0)
+            choice = f"'taper(spine) >= 1' and 'taper(spine) <= {most:.12g}'"
             yield _line(f"  - {rule}", f"links down over links up; to choose: {choice}")
 
     def check(self, name: str, beside: Path) -> None:
@@ -338,7 +365,7 @@ class FirstPlan:
         opened = OpenedPlan(parse_document(self.text(name), name), beside)
         opened.search()
         problem = opened.base
-        network = (self.nic_Bps, self.nic_Bps / self.taper)[: 1 + (self.n_groups > 1)]
+        network = (self.nic_Bps, self.nic_Bps / (self.taper or 1))[: 1 + (self.n_groups > 1)]
         inside = self.domain.bandwidth_Bps(problem.topology)
         realize(problem.topology, (*inside, *network), problem.links)
 

@@ -19,8 +19,8 @@ from libra_planner.plan.npus import (
     CatalogueNpuSpec,
     catalogue,
     catalogue_npu,
-    npu_in_tables,
     npu_kernels,
+    npu_named,
 )
 from libra_planner.plan.systems import System
 from libra_planner.step.limits import refuse_impossible
@@ -39,6 +39,7 @@ from libra_planner.workload.defaults import (
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.memory.activations import recomputes_up_projections
 from libra_planner.workload.memory.npu import Memory
+from libra_planner.workload.memory.stages import has_equal_chunks
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Recompute, Strategy
@@ -183,9 +184,9 @@ def planned_run(
     strategy, of_strategy = run_strategy(run, library)
     if not is_row:
         refuse(_unused(run, strategy))
-    refuse_impossible(model, strategy)
+    refuse_impossible(model, strategy, was_run=is_row)
     refuse_unschedulable(strategy)
-    named = npu_in_tables(run.gpu_type, catalogue().npus) or run.gpu_type
+    named = npu_named(run.gpu_type, catalogue().npus) or run.gpu_type
     npu = catalogue_npu(named, None, None, path="gpu_type")
     _refuse_other(system, named)
     short = npu_kernels(named) if system is None else system.kernels_with(npu_kernels(named))
@@ -203,7 +204,8 @@ def planned_run(
         law = replace(fabric.model, constants=system.constants, bands=system.bands)
         fabric = replace(fabric, model=law)
     trained = TrainedModel(model, strategy, kernels, library.formats, library.habits, constants)
-    notes = (*of_model, *of_library, *of_strategy, *_of_experts(trained), *fabric.notes)
+    of_trained = *_of_chunks(trained), *_of_experts(trained)
+    notes = (*of_model, *of_library, *of_strategy, *of_trained, *fabric.notes)
     found = PlannedRun(trained, fabric, npu, named, library, short, notes, system)
     _refuse_unplaced(found)
     return replace(found, notes=(*notes, *found.memory_use.notes))
@@ -230,6 +232,13 @@ def _refuse_unplaced(run: PlannedRun) -> None:
             raise
         fix = f"choose degrees that fit {topology}, or other nodes per leaf"
         raise type(error)(*(replace(fault, fix=fix) for fault in error.faults)) from None
+
+
+def _of_chunks(trained: TrainedModel) -> Notes:
+    model, one = trained.model, trained.strategy
+    if has_equal_chunks(model.n_layers, one.pp, one.interleave):
+        return ()
+    return (f"{one.interleave} chunks do not divide the layers of a stage: counted as equal",)
 
 
 def _of_experts(trained: TrainedModel) -> Notes:

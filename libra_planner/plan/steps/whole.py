@@ -37,7 +37,7 @@ from libra_planner.workload.clock import STEP_CONSTANTS, training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.operations import Covers, Workload
-from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups
+from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups, refuse_other_npus
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -111,11 +111,13 @@ class WholeStep:
             For a strategy that cannot run, or does not fit the fabric's dimensions.
         """
         self._refuse_part()
-        degrees, strategy = self._degrees, self.strategy
-        refuse_impossible(self.model, strategy)
-        refuse_unschedulable(strategy)
+        degrees = self._degrees
         numbers = {axis: getattr(degrees, axis) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
         order = degrees.order or DEFAULT_ORDER
+        refuse_other_npus(network.topology, numbers, order)  # The cause of other faults.
+        strategy = self.strategy
+        refuse_impossible(self.model, strategy)
+        refuse_unschedulable(strategy)
         groups = placed_groups(network.topology, numbers, order)
         library, kernels = self.library, self.kernels
         said = self.entry.exchanges or ExchangesSpec()

@@ -6,14 +6,14 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 
 from libra_planner.procurement.bill import GROUPS, SUPPORT, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
-from libra_planner.views import cells
+from libra_planner.views import cells, plan
 from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
 
 _HALF_A_CENT = 0.005
@@ -152,7 +152,7 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         tables.append(_changes(comparison.candidates[base], one))
     names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
-    texts = ((_head(one),), (missing,) if names else ())
+    texts = ((_head(one), *_rules_of_ports(one)), (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
     return Section(
         key,
@@ -163,6 +163,13 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         is_static=True,
         is_folded=one is not comparison.candidates[comparison.chosen],
     )
+
+
+def _rules_of_ports(one: Candidate) -> Iterator[str]:
+    """Rules of the plan that the ports of the bill break, as ports come whole."""
+    for broken in one.built_beyond:
+        by = f"{broken.rule}{plan.line_text(broken.line)}, by {plan.amount_text(broken)}"
+        yield f"Its whole ports break a rule of the plan that the design itself meets: {by}."
 
 
 def _head(one: Candidate) -> str:

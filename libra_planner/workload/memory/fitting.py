@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MOST_SHARDED, MemoryHabits
 from libra_planner.workload.memory.npu import Memory, memory
+from libra_planner.workload.memory.stages import has_equal_chunks
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -137,6 +138,7 @@ def _pipeline(model: Transformer, one: Strategy) -> _Steps:
     while (
         one.dp % 2 == 0
         and 2 * one.pp * one.interleave <= model.n_layers
+        and has_equal_chunks(model.n_layers, 2 * one.pp, one.interleave)
         and one.tp * one.cp * one.dp % n_of_experts == 0
     ):
         one = replace(one, pp=2 * one.pp, dp=one.dp // 2)

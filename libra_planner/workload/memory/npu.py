@@ -314,17 +314,18 @@ def _communication(
     parameters: _Parameters,
     held: _Stage,
 ) -> Any:
-    """Gathered tokens, messages between stages, and what ZeRO 3 has gathered."""
+    """Gathered tokens, messages between stages, and what ZeRO 3 has gathered from other ranks."""
     tokens = _tokens(model, strategy) * model.hidden * ACTIVATION_BYTES
     share = sequence_share(strategy)
     gathered = np.where(share < 1, tokens, 0.0)
     sent = np.where(np.asarray(strategy.pp) > 1, 2 * tokens * share, 0.0)
-    layers = np.maximum(held.dense_layers + held.expert_layers, 1)
-    layer = (parameters.layers + parameters.experts) / layers
+    dense, routed = (n > 1 for n in _shards(strategy))
+    own, ends = parameters.layers * dense + parameters.experts * routed, parameters.ends * dense
+    layer = own / np.maximum(held.dense_layers + held.expert_layers, 1)
     table = model.vocabulary * model.hidden / np.asarray(strategy.tp)
-    unit = np.maximum(layer, np.minimum(table, parameters.ends))
+    unit = np.maximum(layer, np.minimum(table, ends))
     both = habits.gathered_bytes + habits.gathered_gradients_bytes
-    whole = both * (parameters.layers + parameters.experts + parameters.ends)
+    whole = both * (own + ends)
     in_turn = both * unit + habits.gathered_bytes * unit
     keeps = (np.asarray(strategy.pp) > 1) & habits.keeps_gathered_in_pipelines
     is_sharded = np.asarray(strategy.zero) >= MOST_SHARDED

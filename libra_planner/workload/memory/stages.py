@@ -32,6 +32,26 @@ def most_layers(n_layers: int, n_parts: Count) -> Numbers:
     return np.asarray(-(-n_layers // np.asarray(n_parts)))
 
 
+def has_equal_chunks(n_layers: int, pp: Count, interleave: Count) -> NDArray[np.bool_]:
+    """Whether the chunks of a stage divide the layers of its fullest one (C17).
+
+    Megatron-LM builds equal chunks and nothing else: before it refused others, 80 layers at pp 16
+    with 2 chunks trained 64 of them (https://github.com/NVIDIA/Megatron-LM/issues/468). Stages
+    that have a layer less than the fullest one have it missing in one of their chunks.
+
+    Parameters
+    ----------
+    n_layers : of the model.
+    pp, interleave : stages, and chunks of each.
+
+    Examples
+    --------
+    >>> has_equal_chunks(80, 4, np.array([1, 3, 5])).tolist(), bool(has_equal_chunks(126, 16, 8))
+    ([True, False, True], True)
+    """
+    return np.asarray(most_layers(n_layers, pp) % interleave == 0)
+
+
 def first_dense_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
     """Layers of a stage that have no experts: a model's first ones, over the first chunks.
 
