@@ -214,10 +214,6 @@ class LinkCheck:
             return self.keys
         return tuple((at.dim, at.group, one) for at in self.stages for one in at.decided)
 
-    def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
-        """What decides how a collective fares in a switch dimension, algorithms being decided."""
-        return self._key_at(self._stage(collective, group, dim))
-
     def _key_at(self, at: Stage) -> PhaseKey:
         if self.schedule is None:
             raise ValueError("no algorithms are decided on: see with_schedule()")
@@ -243,14 +239,12 @@ class LinkCheck:
 
     def phase(self, key: PhaseKey) -> LinkPhase:
         """A collective's part in one switch dimension, or in all tiers of a stack."""
-        dim, group, algorithm = key
-        built, topology = self.design.dimensions[dim], self.problem.topology
-        port, loads = topology.ports[dim], tier_loads(topology, key)
+        built, topology = self.design.dimensions[key[0]], self.problem.topology
+        port, loads = topology.ports[key[0]], tier_loads(topology, key)
         bandwidth_Bps = self.design.bandwidth_Bps
         least_Bps = min(bandwidth_Bps[i] / load for i, load in loads.items() if load)
         share = float(least_Bps / bandwidth_Bps[port])
-        where = topology, dim, group, algorithm, built
-        phase = LinkPhase(*where, self.traffic, share, is_brief=self.is_brief)
+        phase = LinkPhase(topology, *key, built, self.traffic, share, is_brief=self.is_brief)
         if phase.n_rails > 1 and built.settings is not None and built.settings.wiring == RAIL:
             got = f"got direct all-to-alls across rails in {built.label}, wiring rail"
             fix = "remove pxn: false, or write another wiring"
@@ -387,13 +381,8 @@ class LinkCheck:
         Algorithms have to be decided on: see :meth:`with_schedule`.
         """
         (run,) = self.runs(policy, [seed])
-        fims = [self._fim_percent(dim, run) for dim in range(len(self.bandwidth_Bps))]
+        fims = [self._imbalance(run, dim, "fim_percent") for dim in range(len(self.bandwidth_Bps))]
         return self.step_time_s(self._slowdown(run, "time_factor")), float(np.fmax.reduce(fims))
-
-    def _fim_percent(self, dim: int, run: Run) -> float:
-        uses = [one for one in self._users if one.group.sizes[dim] > 1]
-        sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
-        return self._imbalance(run, uses, sent, dim, "fim_percent")
 
     def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)
@@ -484,7 +473,7 @@ class LinkCheck:
             factors = real_link_slowdown(collective, group, self.problem.topology, with_hops=True)
         named = list(self.network.for_kind(collective.kind).algorithms)
         for dim in self.switched(group):
-            key = self.key(collective, group, dim)
+            key = self._key_at(self._stage(collective, group, dim))
             factor = getattr(run[key], name) * ring_hops(collective, key, self.problem)
             # In a hierarchy of this tier, which need not be the narrowest on the way.
             if not self.network.is_flat(collective.kind, dim):
@@ -520,19 +509,16 @@ class LinkCheck:
             bandwidth_Bps=built.bandwidth_Bps,
             ideal_efficiency=float(np.mean([efficiency(one) for one in ideal])),
             efficiency=np.array([efficiency(one) for one in routed]),
-            fim_percent=np.array(
-                [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
-            ),
-            fim_floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
+            fim_percent=np.array([self._imbalance(run, dim, "fim_percent") for run in runs]),
+            fim_floor_percent=self._imbalance(runs[0], dim, "fim_floor_percent"),
         )
 
-    def _imbalance(self, run: Run, uses: list[User], sent: Array, dim: int, name: str) -> float:
+    def _imbalance(self, run: Run, dim: int, name: str) -> float:
         """Mean of a phase's figure by bytes; nan where no flow crosses switches."""
-        return known_mean(
-            (n_bytes, float(getattr(run[self._key_at(self._stage_of(one, dim))], name)))
-            for one, n_bytes in zip(uses, sent, strict=True)
-            if dim in self.switched(one.group)
-        )
+        uses = [one for one in self._users if dim in self.switched(one.group)]
+        sent = (float(self.bytes_of(one)[dim] * one.count) for one in uses)
+        found = (float(getattr(run[self._key_at(self._stage_of(one, dim))], name)) for one in uses)
+        return known_mean(zip(sent, found, strict=True))
 
 
 def link_check(

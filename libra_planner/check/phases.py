@@ -350,7 +350,7 @@ class LinkPhase(traffic.Members):
         """Rounds by their times and FIM alone; those whose flows take the same paths share both."""
         for name, share, flows in self.flows(seed):
             _, routing = self._routing(flows, policy, seed)
-            last = partial(self._last_s, routing, flows)
+            last = partial(_last_s, routing, flows)
             if routing.links is not None:
                 sent = flows.size_bytes.tobytes()
                 paths = sha256(routing.links.tobytes() + sent).digest()
@@ -362,10 +362,6 @@ class LinkPhase(traffic.Members):
             yield RoundReport(
                 name, share, flows.n_flows, time_s, none, (), fim, none, np.zeros(0), routing.gap
             )
-
-    @staticmethod
-    def _last_s(routing: Routing, flows: Flows) -> float:
-        return float(report.finish_s_of(routing, flows).max())
 
     def _routing(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
         """The flows' paths; those that failures cut off are named by their NPUs."""
@@ -412,3 +408,8 @@ class LinkPhase(traffic.Members):
             group_s=1 / rates.reshape(-1, n_nics).min(axis=1),
             **report.imbalances(fabric, trees.counts, policy),
         )
+
+
+def _last_s(routing: Routing, flows: Flows) -> float:
+    """When the last flow ends."""
+    return float(report.finish_s_of(routing, flows).max())
