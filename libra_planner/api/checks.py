@@ -20,6 +20,7 @@ from libra_planner.studies.designs import ChosenDesign
 from libra_planner.units import format_time
 from libra_planner.views import check as view
 from libra_planner.views.cells import Block
+from libra_planner.views.failures import failures_blocks, study_payload
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 from libra_planner.views.plan import as_checked
 from libra_planner.views.training.found import found_blocks, found_payload
@@ -127,14 +128,14 @@ class Check(_OnLinks):
         counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
         failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
         words = " and ".join(failed)
-        yield from view.failures_blocks(answer.failures, words, n_worst=self.n_busiest)
+        yield from failures_blocks(answer.failures, words, n_worst=self.n_busiest)
         yield from found_blocks(answer.found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``check --json`` prints."""
         answer = self.answer
         worst = None if answer.hot is None else hotspot_payload(answer.hot, **self._wanted)
-        studies = {name: view.study_payload(one) for name, one in answer.failures.items()}
+        studies = {name: study_payload(one) for name, one in answer.failures.items()}
         return view.check_payload(answer.checked, worst) | studies | found_payload(answer.found)
 
     def plot(self, axes: Any = None) -> Any:
