@@ -19,8 +19,8 @@ def report(options: argparse.Namespace) -> None:
     written = written_report(Question(**asked), options.output, options.formats, search_progress())
     tell_kept(written.kept)
     say((f"Left as it was, of another report: {path}." for path in written.others), sys.stderr)
-    say(doubt_lines(written.comparison), sys.stderr)
-    if options.json:
+    if options.json:  # Else it stands in what is printed.
+        say(doubt_lines(written.comparison), sys.stderr)
         print_json(written.to_dict())
     else:
         say(decision_lines(written.comparison, written.files))

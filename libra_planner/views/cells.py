@@ -477,6 +477,7 @@ class Report:
     sections : in order.
     prices_moved : whether a reader of the workbook has changed a price.
     sheets : sections that only a workbook has, behind the others.
+    is_signed : whether paper has a line for a name, a signature and a date.
     """
 
     title: str
@@ -484,6 +485,7 @@ class Report:
     sections: tuple[Section, ...]
     prices_moved: str = ""
     sheets: tuple[Section, ...] = ()
+    is_signed: bool = False
 
     @property
     def tables(self) -> tuple[Table, ...]:

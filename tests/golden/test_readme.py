@@ -77,10 +77,11 @@ def _reports() -> list[list[str]]:
 def test_reports_that_are_shown_are_of_whole_steps(command: list[str], monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
     options = command_parser(command).parse_args(command)
-    plans = {design.partition("@")[0] for design in options.designs}
+    plans = {design.partition("@")[0].rpartition("=")[2] for design in options.designs}
     for plan in plans:
         problem = load_plan(plan, options.settings)
         assert (problem.step.covers, problem.step.tokens_per_step is None) == ("step", False), plan
+        assert all(memory.fits for memory in problem.step.memories.values()), plan
 
 
 def test_the_schema_beside_the_examples_is_current(run) -> None:

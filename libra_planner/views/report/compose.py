@@ -105,6 +105,7 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
         tuple(map(_printable, sections)),
         prices_moved(comparison),
         (chart_sheet(comparison),),
+        is_signed=True,
     )
 
 

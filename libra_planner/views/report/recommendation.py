@@ -94,7 +94,7 @@ def _stop(comparison: Comparison) -> str:
 def points(comparison: Comparison) -> tuple[str, ...]:
     """Why not to sign, where there are several reasons."""
     reasons = blocked(comparison)
-    return tuple(f"{x[:1].upper()}{x[1:]}." for x in reasons) if len(reasons) > 1 else ()
+    return reasons if len(reasons) > 1 else ()
 
 
 def scope_text(one: Candidate) -> str:
@@ -161,7 +161,8 @@ def band_text(one: Candidate) -> str:
 def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
     found = tied(comparison, best, with_prices=with_prices)
-    letters = " and ".join(comparison.letters[i] for i in found)
+    *most, last = [comparison.letters[i] for i in found] or [""]
+    letters = f"{', '.join(most)} and {last}" if most else last
     return f" A tie with {letters}: step times may be off by more." if letters else ""
 
 
@@ -242,7 +243,10 @@ def difference_table(comparison: Comparison) -> Table | None:
         ["What", base.letter, one.letter, "Difference"],
         rows,
         total=["Price of everything", *totals, moved],
-        note="Parts are counted with their spares, without lines that both bills have alike.",
+        note=(
+            "Parts are counted with their spares, without lines that both bills have alike, such "
+            "as those of frontend and storage."
+        ),
     )
 
 
