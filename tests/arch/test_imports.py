@@ -203,7 +203,7 @@ def test_there_are_no_import_cycles() -> None:
         (["optimize", "examples/01_gpt3_4d.yaml", "--json"], {"rich", "textual", "pandas"}),
         (
             ["sweep", "plan", "examples/10_budgets.yaml"],
-            {"duckdb", "matplotlib", "distributed", "rich", "textual"},
+            {"cvxpy", "duckdb", "matplotlib", "distributed", "rich", "textual"},
         ),
         (
             ["sweep", "show", "examples"],
