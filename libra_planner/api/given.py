@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.problem import Problem
+from libra_planner.reading.document import read_document
 
 if TYPE_CHECKING:
     from libra_planner.inputs.plans import SearchedPlan
     from libra_planner.reading.document import Source
+
+Settings: TypeAlias = str | Sequence[str] | Mapping[str, Any]
+"""Overrides of a plan: ``key=value`` texts, or a dict of dotted keys."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +46,18 @@ def own_overrides_of(problem: Problem) -> tuple[str, ...]:
     """The same without the degrees that a search has found: what the caller gave."""
     overrides = overrides_of(problem)
     return overrides[:-1] if getattr(problem, "found", None) is not None else overrides
+
+
+def setting_texts(settings: Settings) -> tuple[str, ...]:
+    """Overrides as ``--set`` has them.
+
+    >>> setting_texts("parallelism.tp=8"), setting_texts({"parallelism.tp": 8, "objective": "cost"})
+    (('parallelism.tp=8',), ('parallelism.tp=8', 'objective="cost"'))
+    """
+    if isinstance(settings, Mapping):
+        values = read_document(settings).value.items()
+        return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
+    return (settings,) if isinstance(settings, str) else tuple(settings)
 
 
 def searched_of(problem: Problem) -> SearchedPlan:
@@ -80,7 +97,9 @@ def plan_given(value: object, function: str) -> None:
     raise TypeError(f"{function}: got {got}, expected a plan; {fix}")
 
 
-def path_given(value: object, function: str, what: str) -> None:
+def path_given(
+    value: object, function: str, what: str, kinds: str = "a path or a bundled name"
+) -> None:
     """Refuse what is no path.
 
     Raises
@@ -100,7 +119,7 @@ def path_given(value: object, function: str, what: str) -> None:
     got = "a plan" if isinstance(value, Problem) else f"a value of type {type(value).__name__}"
     source = source_of(value) if isinstance(value, Problem) else {}
     fix = "" if isinstance(source, Mapping) else f"; give its path {str(source)!r}"
-    raise TypeError(f"{function}: got {got}, expected {what}: a path or a bundled name{fix}")
+    raise TypeError(f"{function}: got {got}, expected {what}: {kinds}{fix}")
 
 
 def pythonic(function: Callable[P, R]) -> Callable[P, R]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from libra_planner.api.designs import OneDesign
 from libra_planner.api.given import overrides_of, plan_given, pythonic, searched_of, source_of
 from libra_planner.api.shown import Progress, Shown, draw_frontier, frontier_words
 from libra_planner.evaluation import Evaluation
-from libra_planner.inputs.bills import Bills, option_bill
+from libra_planner.inputs.bills import option_bill
+from libra_planner.inputs.plans import open_plan
 from libra_planner.optimizer import optimize as optimizing
 from libra_planner.optimizer.bills import BillDesign
 from libra_planner.optimizer.design import Design, FrontierPoint, Solution
@@ -23,7 +25,7 @@ from libra_planner.optimizer.fixed_order import FixedOrderOptimum, fixed_order_o
 from libra_planner.optimizer.shadow import ShadowPrice, price_sensitivity, shadow_prices
 from libra_planner.problem import Problem
 from libra_planner.procurement.ranges import BillStudy, rivals
-from libra_planner.reading.document import Source, apply_settings, folder_of, read_document
+from libra_planner.reading.document import Source
 from libra_planner.views import design as view
 from libra_planner.views.bought.purchase import purchase_blocks, purchase_payload
 from libra_planner.views.cells import Block
@@ -270,7 +272,7 @@ def pareto(
 @pythonic
 def batch_optimize(plans: Sequence[Problem]) -> optimizing.BatchResult:
     """:func:`libra_planner.optimizer.optimize.batch_optimize`: the optima of many plans at once."""
-    for plan in plans:
+    for plan in [plans] if isinstance(plans, str | Path | Mapping) else plans:
         plan_given(plan, "batch_optimize")
     return optimizing.batch_optimize(plans)
 
@@ -292,10 +294,8 @@ def bill_study(
     if not isinstance(design, BillDesign) or table is None:
         return design
     ranked = design.ranked
-    document = read_document(plan)
-    apply_settings(document, list(settings))
-    bills = Bills()
-    npu = bills.npu(document, folder_of(plan))
+    opened = open_plan(plan, settings)
+    npu = opened.bills.npu(opened.document, opened.beside)
     if problem.objective == "performance":
         same = design.objectives <= design.objectives[0] * (1 + _TIED)
         n, weights = int(same.sum()), None
@@ -303,7 +303,7 @@ def bill_study(
         weights = (design.objectives / table.usd[ranked]).tolist()
         n, weights = len(ranked), weights if problem.objective != "cost" else None
     n = min(n, MOST_COMPARED)
-    compared = [option_bill(problem, table.options[row], bills, npu) for row in ranked[:n]]
+    compared = [option_bill(problem, table.options[row], opened.bills, npu) for row in ranked[:n]]
     found = rivals(compared, 0, problem.objective, weights and weights[:n])
     seconds = np.asarray(problem.step_time.seconds(table.bandwidth_Bps[ranked]))
     return BillStudy(design, compared[0], tuple(seconds.tolist()), n, found)

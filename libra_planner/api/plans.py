@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import pythonic
+from libra_planner.api.given import Settings, pythonic, setting_texts
 from libra_planner.api.shown import Progress, Shown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.parts import BUNDLED_PARTS
@@ -226,9 +226,7 @@ def _dimension_table(plan: Plan) -> Table:
 
 
 @pythonic
-def load_plan(
-    plan: Source, settings: str | Sequence[str] = (), *, parts: str = BUNDLED_PARTS
-) -> Plan:
+def load_plan(plan: Source, settings: Settings = (), *, parts: str = BUNDLED_PARTS) -> Plan:
     """A plan from a file, a bundled name or a dict.
 
     One that says ``parallelism: auto`` is searched here: its strategy is the best one with the best
@@ -238,7 +236,8 @@ def load_plan(
     ----------
     plan : a path, the name of a bundled example, or what a plan file says as a dict; paths in a
         dict are relative to the working directory.
-    settings : one or several ``key=value`` overrides, such as ``"parallelism.tp=8"``.
+    settings : overrides: ``key=value`` texts such as ``"parallelism.tp=8"``, or a dict of dotted
+        keys to values.
     parts : parts catalogue that bills and quotes name.
 
     Raises
@@ -252,14 +251,15 @@ def load_plan(
     --------
     >>> load_plan("02_performance_per_cost", "constraints.0=total <= 300 GB/s").rules[0].text
     'total <= 300 GB/s'
+    >>> load_plan("02_performance_per_cost", {"constraints": ["total <= 300 GB/s"]}).objective
+    'performance_per_cost'
     """
     if isinstance(plan, Plan):
         raise TypeError("load_plan: got a plan that is loaded, expected a path, a name or a dict")
     if not isinstance(plan, str | Path | Mapping):
         got = f"load_plan: got a value of type {type(plan).__name__}"
         raise TypeError(f"{got}, expected a path, a bundled name or a dict")
-    overrides = (settings,) if isinstance(settings, str) else tuple(settings)
-    source = _source(plan)
+    source, overrides = _source(plan), setting_texts(settings)
     return Plan.of_searched(source, open_plan(source, overrides, parts=parts).searched())
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import own_overrides_of, path_given, pythonic, source_of
+from libra_planner.api.given import (
+    Settings,
+    own_overrides_of,
+    path_given,
+    pythonic,
+    setting_texts,
+    source_of,
+)
 from libra_planner.api.shown import Shown
 from libra_planner.errors import DataNotFound, Fault, SpecError, UnknownName, closest
 from libra_planner.files import write_files
@@ -67,7 +74,7 @@ def report(
     folder: str | Path,
     *,
     formats: str | None = None,
-    settings: Sequence[str] = (),
+    settings: Settings = (),
     baseline: str | None = None,
     tokens: str | float | None = None,
     check: str | None = None,
@@ -104,7 +111,7 @@ def report(
         raise TypeError("report: got one design, expected a list; write lp.report([...], folder)")
     texts = tuple(_text(one) for one in designs)
     n_tokens = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
-    asked = texts, tuple(settings), baseline, n_tokens, check, seeds, parts, allow_missing
+    asked = texts, setting_texts(settings), baseline, n_tokens, check, seeds, parts, allow_missing
     return written_report(Question(*asked), folder, formats, progress)
 
 

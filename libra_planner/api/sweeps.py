@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,10 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
 from libra_planner.reading.bundled import SWEEPS, given_file
+from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
 from libra_planner.sweeps.runner import Estimate, Watch, estimate, probe, run_sweep
-from libra_planner.sweeps.spec import job_of, load_sweep
+from libra_planner.sweeps.spec import Sweep, job_of, load_sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
@@ -137,12 +138,12 @@ class SweepPlan(Shown, Estimate):
 
 
 @pythonic
-def sweep_plan(file: str | Path) -> SweepPlan:
+def sweep_plan(file: Source) -> SweepPlan:
     """How many designs a sweep has, how long it takes and how big its results are.
 
     Parameters
     ----------
-    file : the sweep (YAML), or the name of a bundled one.
+    file : the sweep (YAML), the name of a bundled one, or what a sweep file says as a dict.
 
     Raises
     ------
@@ -154,15 +155,14 @@ def sweep_plan(file: str | Path) -> SweepPlan:
     >>> sweep_plan("13_tapers")
     <SweepPlan: 12 designs of 12 combinations; about ... on one core>
     """
-    path_given(file, "sweep_plan", "the sweep's file")
-    found = load_sweep(given_file(file, SWEEPS))
+    found = _loaded(file, "sweep_plan")
     probe(found, job_of(found))
     return SweepPlan.of(estimate(found))
 
 
 @pythonic
 def sweep(
-    file: str | Path,
+    file: Source,
     directory: str | Path,
     *,
     n_workers: int = 0,
@@ -175,7 +175,8 @@ def sweep(
 
     Parameters
     ----------
-    file : the sweep (YAML), or the name of a bundled one.
+    file : the sweep (YAML), the name of a bundled one, or what a sweep file says as a dict; paths
+        in a dict are relative to the working directory.
     directory : run directory; one of the same sweep is finished.
     n_workers : processes on this machine; 0 works in this one.
     scheduler : address of a dask scheduler to use instead.
@@ -188,10 +189,17 @@ def sweep(
     TypeError
         For a plan in place of a path.
     """
-    path_given(file, "sweep", "the sweep's file")
-    planned = load_sweep(given_file(file, SWEEPS))
+    planned = _loaded(file, "sweep")
     run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
     return SweepResults.of(sweeping.Results.at(directory, None))
+
+
+def _loaded(file: Source, function: str) -> Sweep:
+    """The sweep of a file, a bundled name or a dict."""
+    if isinstance(file, Mapping):
+        return load_sweep(file)
+    path_given(file, function, "a sweep", "a path, a bundled name or a dict")
+    return load_sweep(given_file(file, SWEEPS))
 
 
 @pythonic

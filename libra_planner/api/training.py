@@ -19,6 +19,8 @@ from libra_planner.views.times.training import training_blocks, training_payload
 from libra_planner.views.training.step import PARTS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from libra_planner.workload.transformer import AttentionFlops
 
 _AUTO = "auto"
@@ -86,6 +88,13 @@ class TrainingStep(Shown):
     def to_dict(self) -> dict[str, Any]:
         """What ``train --json`` prints."""
         return training_payload(self.run, self.attention_flops)
+
+    def to_frame(self, key: str | None = None) -> pd.DataFrame:
+        """What takes the step's time, with the total; ``key`` as results have it."""
+        frame = super().to_frame(key)
+        if key is None:
+            frame.loc[len(frame)] = ["total", self.step_time_s]
+        return frame
 
     def plot(self, axes: Any = None) -> Any:
         """What takes the step's time; the matplotlib axes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +15,8 @@ from libra_planner.frozen import Frozen
 from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
-from libra_planner.plan.models import PlanSpec, is_auto
+from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec, is_auto, open_degrees
+from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
 from libra_planner.reading.document import (
@@ -26,6 +27,7 @@ from libra_planner.reading.document import (
     folder_of,
     read_document,
 )
+from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
@@ -84,6 +86,7 @@ def open_plan(
         For a file or a setting that cannot be read.
     """
     document = read_document(path)
+    open_degrees(document.value, settings)
     apply_settings(document, settings)
     return OpenedPlan(document, folder_of(path), Bills(parts), tuple(settings))
 
@@ -123,7 +126,7 @@ class OpenedPlan(Frozen):
 
     @property
     def is_open(self) -> bool:
-        """Whether it says ``parallelism: auto``."""
+        """Whether it says ``parallelism: auto``, or fixes some degrees and leaves the rest."""
         value = self.document.value
         return isinstance(value, dict) and is_auto(value.get(KEY))
 
@@ -169,7 +172,7 @@ class OpenedPlan(Frozen):
         problem = plans.build_plan(self._with(**{KEY: degrees}), self.beside, self.bills.parts)
         problem = with_bills(problem, self.base.prices.bills)
         written, where = strategy_words(found), "" if given is None else "at this bandwidth "
-        note = f"{KEY}: auto is {written}, the best {where}of {search_words(found)}"
+        note = f"{KEY}: {self._asked} is {written}, the best {where}of {search_words(found)}"
         text = replace(problem.text, notes=(note, *problem.text.notes))
         settings = (*self.settings, f"{KEY}={written}")
         return SearchedPlan(replace(problem, text=text), settings, found)
@@ -201,12 +204,17 @@ class OpenedPlan(Frozen):
             spec, base = self._spec, self.base
             library = LIBRARIES[spec.library or MEGATRON_CORE]
             said = spec.overlap.model_dump(exclude_none=True) if spec.overlap else {}
-            own = None if self.is_open else getattr(spec.parallelism, "sequence_parallel", None)
+            fixed = self._fixed
+            own = getattr(fixed or spec.parallelism, "sequence_parallel", None)
             splits = library.sequence_parallel if own is None else own
             return plan_search(
                 base,
                 global_batches or (spec.global_batch or 1,),
-                choices=Choices(splits_sequence=splits, hides_sends="p2p" in said),
+                choices=Choices(
+                    splits_sequence=splits,
+                    hides_sends="p2p" in said,
+                    **(fixed.choices if fixed else {}),
+                ),
                 overlap=replace(library.overlap, **said),
                 most_bytes=self._most_bytes,
                 bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -241,6 +249,18 @@ class OpenedPlan(Frozen):
             fix = "remove it, or raise npu: {memory: ...}"
             raise SpecError(Fault(got, expected, fix, "memory"))
         return spec
+
+    @cached_property
+    def _fixed(self) -> OpenDegreesSpec | None:
+        """What an open plan fixes of its strategy; ``None`` for nothing."""
+        is_partial = self.is_open and isinstance(self.document.value[KEY], dict)
+        return validated(OpenDegreesSpec, self.document, (KEY,)) if is_partial else None
+
+    @property
+    def _asked(self) -> str:
+        """What an open plan says of its parallelism."""
+        value = self.document.value[KEY]
+        return _flow(value) if isinstance(value, dict) else AUTO_PARALLELISM
 
     @property
     def _n_npus(self) -> int:
@@ -280,6 +300,11 @@ class OpenedPlan(Frozen):
     def _nothing_found(self, found: SearchResult) -> PlannerError:
         """Why there is no strategy."""
         place, n = self.document.place((KEY,)), found.n_candidates
+        if not n and self._fixed:
+            what = f"{self._n_npus:,} NPUs, the model and the batch"
+            fix = "change one, or leave it out"
+            fault = Fault(f"got {self._asked}", f"expected degrees that divide {what}", fix, KEY)
+            return SpecError(fault.located(place))
         if not n:
             got, expected = "got auto", f"expected a batch that degrees of {self._n_npus:,} NPUs"
             fault = Fault(got, f"{expected} divide", "change global_batch", KEY)
@@ -294,7 +319,10 @@ class OpenedPlan(Frozen):
 
 def strategy_words(found: SearchResult) -> str:
     """The best strategy of a search, as a plan writes it after ``parallelism:``."""
-    degrees = found.best[0].strategy.degrees
+    return _flow(found.best[0].strategy.degrees)
+
+
+def _flow(degrees: Mapping[str, Any]) -> str:
     return f"{{{', '.join(f'{key}: {str(value).lower()}' for key, value in degrees.items())}}}"
 
 

@@ -20,6 +20,7 @@ from libra_planner.plan.models import (
 from libra_planner.plan.npus import NpuCatalogueSpec
 from libra_planner.plan.prices import PriceBookSpec
 from libra_planner.plan.quotes import QuotesSpec
+from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.systems import SystemSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
@@ -47,7 +48,8 @@ def json_schema(name: str) -> dict[str, Any]:
 def _with_groups(plan: dict[str, Any]) -> dict[str, Any]:
     """The schema of a plan in either shape: one map of keys, which editors complete best."""
     group = TypeAdapter(GroupPlanSpec).json_schema()
-    plan["properties"]["parallelism"]["oneOf"].append({"const": AUTO_PARALLELISM})
+    open_degrees = TypeAdapter(OpenDegreesSpec).json_schema()
+    plan["properties"]["parallelism"]["oneOf"] += [{"const": AUTO_PARALLELISM}, open_degrees]
     own = [key for key in plan["required"] if key not in group["required"]]
     either = [
         {"required": own},

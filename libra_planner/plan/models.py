@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
@@ -164,16 +165,37 @@ def _parallelism_kind(value: Any) -> str:
 
 AUTO_PARALLELISM = "auto"
 """What a plan writes whose strategy is searched."""
+REST = "rest"
+"""Its key where some degrees are fixed and the rest is searched."""
 
 
 def is_auto(parallelism: object) -> bool:
-    """Whether a plan says that its strategy is searched, in capitals or not."""
-    return isinstance(parallelism, str) and parallelism.strip().lower() == AUTO_PARALLELISM
+    """Whether a plan says that its strategy is searched, or what it does not fix of it.
+
+    >>> is_auto("Auto"), is_auto({"tp": 2, "rest": "auto"}), is_auto({"tp": 2, "dp": 8})
+    (True, True, False)
+    """
+    rest = parallelism.get(REST) if isinstance(parallelism, dict) else parallelism
+    return isinstance(rest, str) and rest.strip().lower() == AUTO_PARALLELISM
+
+
+def open_degrees(plan: object, named: Iterable[str]) -> None:
+    """Let dotted keys such as ``parallelism.tp`` fix degrees of a plan that says auto, in place.
+
+    >>> plan = {"parallelism": "auto"}
+    >>> open_degrees(plan, ["parallelism.tp"])
+    >>> plan
+    {'parallelism': {'rest': 'auto'}}
+    """
+    if isinstance(plan, dict) and isinstance(plan.get("parallelism"), str):
+        is_fixed = any(name.startswith("parallelism.") for name in named)
+        if is_fixed and is_auto(plan["parallelism"]):
+            plan["parallelism"] = {REST: AUTO_PARALLELISM}
 
 
 def _not_auto(value: Any) -> Any:
     """Degrees are said, or searched before a plan of one workload is built."""
-    if isinstance(value, str):
+    if isinstance(value, str) or is_auto(value):
         fix = "auto is for plans of one workload, not for those of a group"
         raise ValueError(f"got {shown(value)}, expected degrees such as {{tp: 8, dp: 64}}; {fix}")
     return value
@@ -193,7 +215,8 @@ class TrainingSpec(Model):
     ----------
     workload : A bundled workload's name, or a path to a workload file.
     parallelism : Degrees, or group sizes per phase as LIBRA's communicator files have them; auto
-        searches the best strategy, in plans of one workload.
+        searches the best strategy, in plans of one workload, and {tp: 2, rest: auto} the best with
+        tp 2.
     global_batch : Sequences per step; -libra workloads bring their own.
     npu : The NPU, such as h100-sxm, whose kernels compute the step of a whole model; or a compute
         rate of tp and dp alone, by default the workload's own; and memory.

@@ -32,7 +32,7 @@ class Choices:
 
     Parameters
     ----------
-    tp, cp, pp, ep, interleave, microbatch : degrees and counts.
+    tp, cp, dp, pp, ep, interleave, microbatch : degrees and counts.
     etp : tensor parallelism of experts.
     recompute, zero : memory savings.
     splits_sequence : whether tensor parallelism splits norms, too, wherever tp is above 1.
@@ -41,6 +41,7 @@ class Choices:
 
     tp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()
+    dp: tuple[int, ...] = ()
     pp: tuple[int, ...] = ()
     ep: tuple[int, ...] = ()
     interleave: tuple[int, ...] = ()
@@ -52,9 +53,10 @@ class Choices:
     hides_sends: bool = False
 
     def that_save(self, model: Transformer, common: Strategy, habits: MemoryHabits) -> Choices:
-        """Without recomputation that costs time and frees no memory (C19)."""
+        """Without recomputation that costs time and frees no memory (C19), if others are left."""
         saving = saving_recomputations(model, common, habits)
-        return replace(self, recompute=tuple(one for one in self.recompute if one in saving))
+        left = tuple(one for one in self.recompute if one in saving)
+        return replace(self, recompute=left or self.recompute)
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,8 @@ def _shapes(model: Transformer, topology: Topology, common: Strategy, choices: C
     fits = (n_npus % (tp * cp * pp) == 0) & (model.attention.n_heads % tp == 0) & (width % tp == 0)
     fits &= (cp == 1) | (model.sequence_tokens % (2 * cp) == 0)
     fits &= pp <= model.n_layers
+    if choices.dp:
+        fits &= np.isin(n_npus // (tp * cp * pp), choices.dp)
     fits &= (tp == 1) | (model.experts is None) | choices.splits_sequence
     tp, cp, pp, ep, etp = (column[fits] for column in (tp, cp, pp, ep, etp))
     found = replace(common, tp=tp, cp=cp, dp=n_npus // (tp * cp * pp), pp=pp, ep=ep, etp=etp)

@@ -186,11 +186,24 @@ class ModelTraining(Frozen):
         work_s = mean_s * float(one.n_microbatches)
         waits_s = seconds(bare.pipeline) - work_s
         steady = float(one.n_microbatches) - 1 / float(one.interleave)
-        uneven_s = steady * (seconds(bare.busiest) - mean_s) if one.pp > 1 else 0.0
-        found["uneven_stages_s"] = max(0.0, min(waits_s, uneven_s))
-        found["bubble_s"] = max(0.0, waits_s - found["uneven_stages_s"])
+        uneven_s = steady * (seconds(bare.busiest) - mean_s)
+        found["uneven_stages_s"] = _without_rounding(min(waits_s, uneven_s), work_s)
+        found["bubble_s"] = _without_rounding(waits_s - found["uneven_stages_s"], work_s)
         found["optimizer_s"] = float(bare.optimizer_s)
         return {"compute_s": work_s} | found
+
+
+_ROUNDING = 1e-12
+"""Of a difference of two times, relative to them."""
+
+
+def _without_rounding(difference_s: float, of_s: float) -> float:
+    """A wait that is the difference of two times; nothing where only rounding tells them apart.
+
+    >>> _without_rounding(2e-16, 1.0), _without_rounding(-2e-16, 1.0), _without_rounding(0.1, 1.0)
+    (0.0, 0.0, 0.1)
+    """
+    return difference_s if difference_s > _ROUNDING * of_s else 0.0
 
 
 def _part(label: str) -> str:

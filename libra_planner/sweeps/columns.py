@@ -220,6 +220,14 @@ def _finite_ratio(numerator: Any, denominator: Any) -> Any:
     return ratio
 
 
+def _least_s(step_time_s: Any, error_fraction: Any) -> Any:
+    return step_time_s / (1 + error_fraction)
+
+
+def _most_s(step_time_s: Any, error_fraction: Any) -> Any:
+    return step_time_s / (1 - error_fraction)
+
+
 def _of_optima(status: Any, flags: Any) -> list[bool | None]:
     pairs = zip(status, flags, strict=True)
     return [bool(flag) if one == "optimal" else None for one, flag in pairs]
@@ -358,6 +366,14 @@ register(
     _shown(
         "seconds_per_sequence", "step time over the sequences of a step (C6)",
         ("step_time_s", "n_sequences"), truediv, unit="s", heading="time/seq.", screen=9,
+    ),
+    _hidden(
+        "step_time_low_s", "the same if it is as far off as published runs of its kind (C23)",
+        ("step_time_s", "error_fraction"), _least_s, is_late=True,
+    ),
+    _hidden(
+        "step_time_high_s", "the other end; null without a measured class",
+        ("step_time_s", "error_fraction"), _most_s, is_late=True,
     ),
     _shown("cost_usd", "of the network, with the fixed cost", screen=4, in_words=True),
     _shown(

@@ -48,6 +48,9 @@ def connection_to(folder: Path) -> Any:
     return connection
 
 
+NEAR = 1e-3
+"""Relative difference up to which a design is as good as the best for people."""
+
 SAME = 1e-9
 """Relative difference of a figure up to which a design is not worth its place."""
 
@@ -364,6 +367,20 @@ class Results:
     def top(self, n: int) -> Answer:
         """The best designs of each objective; of equals the cheaper one."""
         return self._best(self._shown(), [cols.OBJECTIVE], self._rank(), n)
+
+    def near_best(self) -> Answer:
+        """Designs within :data:`NEAR` of the best of their objective and work, it included.
+
+        Columns are the objective, the axes that change what is trained, the number of designs and
+        the first three of them.
+        """
+        keys = ", ".join([cols.OBJECTIVE, *map(sql_name, self.work_axes)])
+        ranks = f"SELECT {keys}, row, {self._rank()} AS rank_ FROM designs WHERE {self.ranked}"
+        best = f"SELECT *, min(rank_) OVER (PARTITION BY {keys}) AS best_ FROM ({ranks})"
+        return self._own(
+            f"SELECT {keys}, count(*) AS n_rows, list(row ORDER BY rank_, row)[:3] AS rows_ "
+            f"FROM ({best}) WHERE rank_ <= best_ * (1 + {NEAR}) GROUP BY {keys} ORDER BY {keys}"
+        )
 
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
         """Columns of the fastest design at each combination of values of others."""

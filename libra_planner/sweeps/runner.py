@@ -267,8 +267,8 @@ def _as_begun(sweep: Sweep, directory: RunDirectory) -> Sweep:
     default = columns(DEFAULT)
     if sweep.columns[: len(default)] != default or not directory.is_begun:
         return sweep
-    fewer = tuple(one for one in sweep.columns if not one.is_late)
-    begun = directory.manifest().get("spec", {}).get("columns")
+    begun = directory.manifest().get("spec", {}).get("columns", ())
+    fewer = tuple(one for one in sweep.columns if one.key in begun or not one.is_late)
     return replace(sweep, columns=fewer) if begun == [one.key for one in fewer] else sweep
 
 

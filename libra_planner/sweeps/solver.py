@@ -22,6 +22,7 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK
 from libra_planner.quantities import TOTAL
 from libra_planner.routing.loads import distribution
+from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.bills import SweepBills
@@ -111,6 +112,8 @@ class SolvedChunk:
     n_sequences : sequences per step, NaN where nobody knows.
     memory_bytes, sharded_memory_bytes : what weights, gradients and optimizer states need on an
         NPU, and the least that ZeRO can need (C19); the most of any workload.
+    error_fraction : of step times, as published runs of their kind have it (C23); NaN where no
+        class was measured.
     equal_step_time_s : step time at equal bandwidth (C9); only where a column needs it.
     fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
     bill_usd, bill_low_usd, bill_high_usd, bill_fabric_usd : of whole parts; only where a column
@@ -135,6 +138,7 @@ class SolvedChunk:
     n_sequences: Array
     memory_bytes: Array
     sharded_memory_bytes: Array
+    error_fraction: Array
     equal_step_time_s: Array
     fim_percent: Array
     fim_floor_percent: Array
@@ -432,6 +436,8 @@ def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
     """What is known of designs without their optima."""
     result.kinds[rows] = problem.objective
     result.n_sequences[rows] = problem.step.n_sequences or np.nan
+    if isinstance(problem.step.model, Calibrated):
+        result.error_fraction[rows] = problem.step.error_fraction or np.nan
     memories = problem.step.memories.values()
     result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
     least = (getattr(m, "sharded_bytes", m.total_bytes) for m in memories)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +14,15 @@ from numpy.typing import NDArray
 from libra_planner import __version__
 from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
-from libra_planner.reading.document import Document, Key, parse_document, read_document
+from libra_planner.plan.models import open_degrees
+from libra_planner.reading.document import (
+    Document,
+    Key,
+    Source,
+    folder_of,
+    parse_document,
+    read_document,
+)
 from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Mask
@@ -36,6 +43,9 @@ BLOCK = 1 << 17
 
 _SEARCHED_PER_PART = 8
 """Designs of a part whose strategies are searched: some seconds each."""
+
+_MAP = "sweep"
+"""How messages call a sweep that is a map."""
 
 _ROUNDS = 200
 """Draws of a random sample after which too few designs pass the filters."""
@@ -278,8 +288,8 @@ class Sweep:
         return Layout(self.space.n, self.file.designs_per_part).n_parts
 
 
-def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
-    """Read a sweep file, or a text as if it stood there.
+def load_sweep(path: Source, text: str | None = None) -> Sweep:
+    """Read a sweep file, a text as if it stood there, or a map of what such a file says.
 
     Raises
     ------
@@ -294,12 +304,14 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     (74, ['objective', 'budget'])
     """
     document = read_document(path) if text is None else parse_document(text, str(path))
+    if isinstance(path, Mapping):
+        document = replace(document, file=_MAP)
     spec, axes = _shape(document)
     faults = FaultCollector(document)
     axes = _with_objectives(spec, axes, faults)
-    plan = faults.attempt(("base",), templates.base_plan, document, spec, Path(path).parent)
+    plan = faults.attempt(("base",), templates.base_plan, document, spec, folder_of(path))
     plan_document, beside = faults.present(plan)
-    templates.refuse_degrees_of_auto(document, plan_document, spec, axes)
+    open_degrees(plan_document.value, [*spec.set_, *axes])
     _check_names(axes, faults)
     templates.apply_set(document, plan_document, spec, faults)
     template = templates.plan_template(document, plan_document, beside, axes, faults)

@@ -248,29 +248,6 @@ def _part(document: Document, key: Key) -> Document:
     return Document(document.file, copy.deepcopy(document.at(key)), places, key_places, quoted)
 
 
-def refuse_degrees_of_auto(
-    document: Document, plan: Document, spec: SweepFile, axes: Iterable[str]
-) -> None:
-    """Refuse single degrees over a base that leaves its parallelism open.
-
-    Raises
-    ------
-    SpecError
-        For the first of them.
-    """
-    (parallelism,) = PARALLELISM_KEY
-    named: list[Key] = [*(("set", key) for key in spec.set_), *(("axes", key) for key in axes)]
-    is_open = isinstance(plan.value, dict) and is_auto(plan.value.get(parallelism))
-    if not is_open or any(key[1] == parallelism for key in named):
-        return
-    for where, dotted in named:
-        if _first(str(dotted)) == parallelism:
-            got = f"got {dotted}, but parallelism is auto in the base"
-            fix = "write all degrees, e.g. set: {parallelism: {tp: 2, dp: 256}}, or leave "
-            place = document.key_place((where, dotted))
-            raise SpecError(Fault(got, "", f"{fix}{dotted} out", str(where), place))
-
-
 def apply_set(document: Document, plan: Document, spec: SweepFile, faults: FaultCollector) -> None:
     """Put the values under ``set`` into the plan, with their places."""
     for dotted, value in spec.set_.items():

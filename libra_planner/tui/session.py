@@ -386,10 +386,10 @@ class Session:
     @property
     def searches_strategy(self) -> bool:
         """Whether the plan leaves its strategy to a search, whose best the figures are of."""
-        from libra_planner.plan.models import AUTO_PARALLELISM
+        from libra_planner.plan.models import is_auto
 
         value = self._value()
-        return isinstance(value, dict) and value.get("parallelism") == AUTO_PARALLELISM
+        return isinstance(value, dict) and is_auto(value.get("parallelism"))
 
     @property
     def current(self) -> bool:

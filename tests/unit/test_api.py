@@ -38,6 +38,10 @@ def test_vectors_that_are_none(vector: list[float], plan) -> None:
 def test_one_setting_or_several(plan) -> None:
     path, rule = plan(), "constraints.0=total == 100 GB/s"
     assert lp.load_plan(path, rule).rules == lp.load_plan(path, [rule]).rules
+    by_dict = {"constraints": ["total == 100 GB/s"], "parallelism.tp": 8, "parallelism.dp": 512}
+    given = lp.load_plan(path, by_dict)
+    assert given.rules[0].text == "total == 100 GB/s"
+    assert given.settings[0] == "TP 8 x DP 512"
 
 
 def test_settings_name_what_the_figures_rest_on(plan) -> None:
@@ -92,7 +96,9 @@ def test_a_plan_comes_from_a_path_a_name_or_a_dict() -> None:
         (lambda: lp.optimize("a.yaml"), r"write lp.optimize\(lp.load_plan\('a.yaml'\)\)"),
         (lambda: lp.evaluate("a.yaml", [1e9]), "expected a plan"),
         (lambda: lp.pareto({}), "got a dict, expected a plan"),
-        (lambda: lp.batch_optimize(["a.yaml"]), "expected a plan"),
+        (lambda: lp.batch_optimize("a.yaml"), "got the path 'a.yaml', expected a plan"),
+        (lambda: lp.check_jobs("a.yaml"), "expected a list of plans"),
+        (lambda: lp.sweep(lp.load_plan(PLAN), "run"), "got a plan, expected a sweep"),
         (lambda: lp.link_check("a.yaml", [1e9]), "expected a plan"),
         (lambda: lp.search("a.yaml"), "expected a plan"),
         (lambda: lp.load_plan(lp.load_plan(PLAN)), "a plan that is loaded"),
@@ -188,6 +194,26 @@ def test_results_are_short_in_words_and_whole_in_tables(results) -> None:
         if hasattr(one, "plot"):
             assert one.plot().get_ylabel() or one.plot().get_xlabel()
     plt.close("all")
+
+
+def test_a_sweep_is_a_dict_as_well_as_a_file(tmp_path) -> None:
+    given = {"base": PLAN, "axes": {"budget": [300, 400]}}
+    given["set"] = {"constraints": ["total == {budget} GB/s"]}
+    assert lp.sweep_plan(given).n_designs == 2
+    times = lp.sweep(given, tmp_path / "run").to_frame()["step_time_s"].tolist()
+    rules = [{"constraints": [f"total == {budget} GB/s"]} for budget in (300, 400)]
+    assert times == pytest.approx([lp.load_plan(PLAN, one).optimize().step_time_s for one in rules])
+    with pytest.raises(lp.SpecError, match=r"^sweep: axes\.budget\.to: got nothing"):
+        lp.sweep(given | {"axes": {"budget": {"from": 1}}}, tmp_path / "other")
+
+
+def test_the_table_of_a_step_adds_up_without_noise() -> None:
+    """A step without a pipeline waits for nothing, exactly."""
+    step = lp.train("llama3-8b", npu="h100-sxm", gpus=16, tp=2, global_batch=64)
+    parts = step.to_frame().set_index("name")["value"]
+    assert parts["total"] == step.step_time_s
+    assert parts.drop("total").sum() == pytest.approx(step.step_time_s, rel=1e-12)
+    assert parts["bubble_s"] == parts["uneven_stages_s"] == 0
 
 
 def test_pandas_reads_the_directory_of_a_sweep(tmp_path) -> None:

@@ -171,6 +171,24 @@ def test_an_open_plan_is_the_plan_of_its_best_strategy(auto: str, printed: Print
     assert load_plan(auto).step.time == load_plan(auto, written).step.time
 
 
+def test_fixed_degrees_leave_the_rest_to_the_search(auto: str, printed: Printed) -> None:
+    """The best with some degrees is the first with them of all that are ranked."""
+    ranked = printed("search", auto, "--top", "6")["best"]
+    for fixed in ({"tp": 2}, {"dp": 8, "tp": 2}):
+        best = next(one for one in ranked if fixed.items() <= one.items())
+        rest = json.dumps(fixed | {"rest": "auto"})
+        found = printed("optimize", auto, "--set", f"parallelism={rest}")
+        assert found["objective"] == pytest.approx(best["objective"], rel=1e-9)
+        assert found["search"]["certified"]
+    dotted = {"parallelism.dp": 8, "parallelism.tp": 2}
+    assert load_plan(auto, dotted).step.time == load_plan(auto, found["set"][-1]).step.time
+    wrong = {"tp=3": "got {rest: auto, tp: 3}, expected degrees that divide 32 NPUs",
+             "order=[dp]": "got the unknown key 'order'"}  # fmt: skip
+    for setting, said in wrong.items():
+        with pytest.raises(SpecError, match=re.escape(said)):
+            load_plan(auto, f"parallelism.{setting}")
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -260,14 +278,22 @@ def test_every_design_of_a_sweep_has_its_own_best_strategy(
     rules = ["12 GB/s <= leaf <= {nic} GB/s", "node <= 450 GB/s", "taper(spine) >= 1"]
     spec = {
         "base": auto,
-        "axes": {"nic": [12.5, 50], "limit": [45], "parallelism": ["auto", {"dp": 32}]},
+        "axes": {
+            "nic": [12.5, 50],
+            "limit": [45],
+            "parallelism": ["auto", {"dp": 32}, {"tp": 4, "rest": "auto"}],
+        },
         "set": {"constraints": [*rules, "memory <= {limit} GB"]},
     }
     file, run = tmp_path / "sweep.yaml", tmp_path / "run"
     file.write_text(json.dumps(spec))
     rows = sweep(file, run).sql("SELECT * FROM designs ORDER BY row").dicts()
     statuses = {(row["parallelism"], row["status"]) for row in rows}
-    assert statuses == {("auto", "optimal"), ('{"dp": 32}', "infeasible")}
+    partial = '{"rest": "auto", "tp": 4}'
+    assert statuses == {
+        ("auto", "optimal"), ('{"dp": 32}', "infeasible"), (partial, "optimal")
+    }  # fmt: skip
+    assert [row["tp"] for row in rows if row["parallelism"] == partial] == [4, 4]
     found = [row for row in rows if row["parallelism"] == "auto"]
     strategies = set()
     for row in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.api.flow_lists import flows
-from libra_planner.api.given import path_given, pythonic
+from libra_planner.api.given import Settings, path_given, pythonic, setting_texts
 from libra_planner.api.shown import Shown
 from libra_planner.api.training import refuse_unknown
 from libra_planner.check.degraded import JobReport, SharedFabric
@@ -155,7 +155,7 @@ def check_jobs(
     plans: Sequence[str | Path],
     policy: str | Policy = "ecmp",
     *,
-    settings: str | Sequence[str] = (),
+    settings: Settings = (),
     **asked: Any,
 ) -> Jobs:
     """Check several plans as jobs that share the outermost network.
@@ -164,7 +164,7 @@ def check_jobs(
     ----------
     plans : paths, or names of bundled plans; their optima.
     policy : how flows find their paths.
-    settings : ``key=value`` overrides of every plan.
+    settings : overrides of every plan, as ``load_plan`` takes them.
     asked : ``seeds``, ``seed``, ``placement``, ``queue_pairs``, ``npus_per_address``,
         ``source_ports``, ``algorithms``, as the command has them.
 
@@ -174,9 +174,9 @@ def check_jobs(
         For plans that are wrong or have no optimum, or do not agree on the fabric.
     """
     refuse_unknown("check_jobs", asked, _OF_JOBS)
-    for plan in plans:
-        path_given(plan, "check_jobs", "plans")
-    overrides = (settings,) if isinstance(settings, str) else tuple(settings)
+    for plan in [None] if isinstance(plans, str | Path) else plans:
+        path_given(plan, "check_jobs", "a list of plans")
+    overrides = setting_texts(settings)
     chosen = policy if isinstance(policy, Policy) else Policy(policy)
     question = LinkQuestion(chosen, overrides, **asked)
     names = tuple(given_file(plan) for plan in plans)

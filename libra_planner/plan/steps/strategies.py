@@ -116,6 +116,38 @@ class DegreesSpec(Model):
         return tuple(self.model_fields_set - {"tp", "dp"})
 
 
+class OpenDegreesSpec(Model):
+    """Degrees that are fixed; a search chooses the rest.
+
+    Parameters
+    ----------
+    rest : auto.
+    tp, cp, dp, pp, ep, etp : Degrees, as DegreesSpec has them.
+    interleave, microbatch, zero, recompute, sequence_parallel : The same of how a step is trained.
+    """
+
+    rest: Literal["auto"]
+    tp: Count | None = None
+    cp: Count | None = None
+    dp: Count | None = None
+    pp: Count | None = None
+    ep: Count | None = None
+    etp: Count | None = None
+    interleave: Count | None = None
+    microbatch: Count | None = None
+    zero: Annotated[int, Field(ge=0, le=3)] | None = None
+    recompute: Literal["none", "selective", "full"] | None = None
+    sequence_parallel: bool | None = None
+
+    @property
+    def choices(self) -> dict[str, tuple[int, ...]]:
+        """What is fixed, as the choices of a search."""
+        said = self.model_dump(exclude_none=True, exclude={"rest", "sequence_parallel"})
+        if self.recompute is not None:
+            said["recompute"] = Recompute[self.recompute.upper()]
+        return {name: (value,) for name, value in said.items()}
+
+
 def plan_strategy(
     library: LibraryDefaults,
     degrees: DegreesSpec,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from libra_planner.costs.prices import SAME_SPEED
+from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import MESSAGE, STATUS
-from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.results import NEAR, Results
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 200
+_MOST_LINES = 3
+_SAME_BAND = 1e-6
 _FAILED = f"{STATUS} <> 'optimal'"
 
 
@@ -23,6 +26,10 @@ def remarks(results: Results) -> Iterator[str]:
         yield from _reasons(results, "bill_message", "'no bill'", f"NOT ({_FAILED})")
     if "bill_excess_percent" in results.columns:
         yield from _excess(results)
+    if "step_time_s" in results.columns:
+        yield from _near_best(results)
+    if "step_time_low_s" in results.columns:
+        yield from _band(results)
 
 
 def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[str]:
@@ -45,6 +52,32 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
     if len(rows) > len(told):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
         yield f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
+
+
+def _near_best(results: Results) -> Iterator[str]:
+    """How many designs are as good as the best, for all that anybody can tell."""
+    found = [row for row in results.near_best().rows if row[-2] > 1]
+    for *names, n, rows in found[:_MOST_LINES]:
+        numbers = ", ".join(map(str, rows)) + (", ..." if n > len(rows) else "")
+        what = " of ".join(visible(str(name)) for name in names)
+        yield f"{n:,} rows are within {NEAR:.1%} of the best ({what}): {numbers}"
+    if (left := len(found) - _MOST_LINES) > 0:
+        yield f"So are several rows of {left:,} more bests"
+
+
+def _band(results: Results) -> Iterator[str]:
+    """How far off step times may be (C23)."""
+    query = (
+        "SELECT count(step_time_low_s), min(step_time_s / step_time_low_s - 1), "
+        "max(step_time_s / step_time_low_s - 1) FROM designs"
+    )
+    ((n, least, most),) = results.sql(query).rows
+    if n:
+        up_to = f"{most:.0%}" if most - least < _SAME_BAND else f"{least:.0%} to {most:.0%}"
+        yield (
+            f"Step times are off by up to {up_to} where runs of their kind were published; "
+            "step_time_low_s and step_time_high_s are the ends. Much of it is common to all rows"
+        )
 
 
 def _excess(results: Results) -> Iterator[str]:
