@@ -13,7 +13,7 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
-from time import monotonic, perf_counter
+from time import monotonic, process_time
 from typing import Any, TypeAlias
 
 from libra_planner import __version__
@@ -26,13 +26,13 @@ from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, file_digest
 from libra_planner.sweeps.template import AxisValue, Slot, Text, named_files, slot_values
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
-_FIRST, _MORE = 20, 1000
-"""Designs that are timed; the second number if the first ones were fast."""
+_TRIED = (20, 160, 1000)
+"""Designs that are timed: more of them share what a part does once, so more while that is fast."""
 
 _SEARCHED = 3
 """Designs that are timed where each searches its strategy."""
 
-_FAST_S = 0.2
+_FAST_S = 0.7
 _BUILT = 7
 """Structures that are timed."""
 
@@ -77,16 +77,19 @@ def estimate(sweep: Sweep) -> Estimate:
     sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
     n_structures = min(n, math.prod(sizes))
     build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
-    for most in (_SEARCHED,) if sweep.is_searched else (_FIRST, _MORE):
-        n_tried = min(n, most)
+    solve_part(Solver(job), chunk_between(sweep, 0, 1))  # What is loaded once does not count.
+    for most in (_SEARCHED,) if sweep.is_searched else _TRIED:
+        n_tried = min(n, most, sweep.file.designs_per_part)
         first = (n - n_tried) // 2
         chunk, solver = chunk_between(sweep, first, first + n_tried), Solver(job)
-        if not sweep.is_searched:
-            solve_part(solver, chunk)  # Its structures are built and its links routed.
         part = solve_part(solver, chunk)
         if part.seconds >= _FAST_S:
             break
-    routed_per_structure = solver.n_routed / len(chunk.alike(job.template.heavy))
+    n_alike, n_built = len(chunk.alike(job.template.heavy)), solver.n_built
+    if not sweep.is_searched:
+        part = solve_part(solver, chunk)  # Its structures are built and its links routed.
+    n_kept = n_structures * (1 - min(1.0, (solver.n_built - n_built) / n_alike))
+    routed_per_structure = solver.n_routed / n_alike
     n_routed = min(n, round(n_structures * routed_per_structure))
     route_s = _route_s(sweep, job) if n_routed else 0.0
     return Estimate(
@@ -94,7 +97,7 @@ def estimate(sweep: Sweep) -> Estimate:
         n_combinations=sweep.space.n_combinations,
         n_structures=n_structures,
         n_parts=sweep.n_parts,
-        core_s=n_structures * build_s + n_routed * route_s + n * part.seconds / part.n,
+        core_s=n_kept * build_s + n_routed * route_s + n * part.seconds / part.n,
         size_bytes=n * len(part.data) / part.n,
         statuses=part.statuses,
         n_routed=n_routed,
@@ -121,9 +124,9 @@ def _build_s(sweep: Sweep, job: Job) -> float:
     times = []
     for row in spread_rows(sweep.space.n, _BUILT + 1):
         solver, chunk = Solver(job), chunk_between(sweep, row, row + 1)
-        start = perf_counter()
+        start = process_time()
         solver.case(chunk, 0)
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
     return median(times[1:] or times)
 
 

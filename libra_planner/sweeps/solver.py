@@ -237,12 +237,14 @@ class Solver:
     job : the sweep.
     memo : what was routed, where the sweep asks for it.
     n_routed : designs for which something had to be routed.
+    n_built : structures that were built.
     bills : what is bought, where the sweep asks for it.
     """
 
     job: Job
     memo: CheckMemo = field(default_factory=CheckMemo)
     n_routed: int = 0
+    n_built: int = 0
     bills: SweepBills = field(init=False)
     _cases: dict[tuple[str, ...], Case | SpecError | Infeasible] = field(default_factory=dict)
 
@@ -361,6 +363,7 @@ class Solver:
         if isinstance(sibling, Case) and fits_a_batch(sibling.base):
             with suppress(SpecError):  # Built in full it says the same with its place.
                 return sibling.variant(values)
+        self.n_built += 1
         try:
             case = Case.of(self.job.template, values)
         except (SpecError, Infeasible) as error:

@@ -20,7 +20,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any, cast
 
 from libra_planner import __version__
@@ -41,7 +41,7 @@ class Part:
     n : its designs.
     n_resolved : how many the reference solved.
     statuses : how many designs have each status.
-    seconds : time that solving it took.
+    seconds : time of one core that solving it took.
     data : the parquet file; empty once it is written.
     """
 
@@ -55,11 +55,11 @@ class Part:
 
 def solve_part(solver: Solver, chunk: Chunk) -> Part:
     """A chunk solved, as a parquet file in memory."""
-    start = perf_counter()
+    start = process_time()
     solved = solver.solved(chunk)
     data = parquet_bytes(table_of(solved, solver.job))
     statuses, n_resolved = dict(Counter(solved.status.tolist())), int(solved.resolved.sum())
-    return Part(chunk.index, chunk.n, n_resolved, statuses, perf_counter() - start, data)
+    return Part(chunk.index, chunk.n, n_resolved, statuses, process_time() - start, data)
 
 
 def remote_part(job: Job, chunk: Chunk) -> Part:
