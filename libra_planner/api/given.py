@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.problem import Problem
-from libra_planner.reading.document import read_document
 
 if TYPE_CHECKING:
     from libra_planner.inputs.plans import SearchedPlan
@@ -55,6 +54,8 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
     (('parallelism.tp=8',), ('parallelism.tp=8', 'objective="cost"'))
     """
     if isinstance(settings, Mapping):
+        from libra_planner.reading.document import read_document
+
         values = read_document(settings).value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
     return (settings,) if isinstance(settings, str) else tuple(settings)

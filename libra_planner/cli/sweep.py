@@ -26,6 +26,7 @@ from libra_planner.views.cells import attributes
 
 if TYPE_CHECKING:
     from libra_planner.sweeps.runner import Progress, Watch
+    from libra_planner.sweeps.spec import Sweep
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         with _watched(options) as watch:
             progress = run_sweep(sweep, to, **pool, watch=watch)
     except KeyboardInterrupt:
-        say([f"What is done is kept in {to}; run the same command again to go on."], sys.stderr)
+        say([_kept(sweep, to)], sys.stderr)
         raise
     if options.json_progress:
         _print_event("done", progress, seed=sweep.file.seed)
@@ -91,6 +92,18 @@ def run(options: argparse.Namespace) -> None:
         rate = f"{progress.designs_per_s:,.0f} designs/s"
         print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
     _tell_remarks(Results.at(to))
+
+
+def _kept(sweep: Sweep, to: str) -> str:
+    """What an interrupt leaves, and how to go on."""
+    from libra_planner.sweeps.store import RunDirectory
+
+    n, again = RunDirectory(Path(to)).n_parts_done, "run the same command again"
+    if n:
+        return f"{n:,} of {sweep.n_parts:,} parts are kept in {to}; {again} to go on."
+    size = sweep.file.designs_per_part
+    fewer = f"designs_per_part: {max(1, size // 10)} in the sweep keeps results more often"
+    return f"No part of {size:,} designs was done yet: {again} to begin anew; {fewer}."
 
 
 @contextmanager

@@ -26,6 +26,8 @@ so, in sweeps whose links are checked, in those whose plans leave their parallel
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
 
+_LONGEST_FRACTION = 6
+"""Digits after the point that a value of an axis has on screen."""
 _LONGEST = 48
 """Letters of a message on screen before it is cut."""
 
@@ -44,12 +46,15 @@ def _plain(value: Any) -> str:
 
 
 def _as_in_file(value: Any) -> str:
-    """A value of an axis, with all the digits that a file gives.
+    """A value of an axis with the digits that a file gives, or six of what steps give.
 
-    >>> _as_in_file(1234567.5), _as_in_file("SW(8)"), _as_in_file(0.30000000000000004)
-    ('1234567.5', 'SW(8)', '0.3')
+    >>> _as_in_file(1234567.5), _as_in_file(0.30000000000000004), _as_in_file(26.8421052632)
+    ('1234567.5', '0.3', '26.8421')
     """
-    return f"{value:.12g}" if isinstance(value, float) else _plain(value)
+    if not isinstance(value, float):
+        return _plain(value)
+    text = f"{value:.12g}"
+    return f"{value:.6g}" if len(text.partition(".")[2]) > _LONGEST_FRACTION else text
 
 
 def _cut(value: Any) -> str:

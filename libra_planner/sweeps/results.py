@@ -231,7 +231,7 @@ class Results:
     def n_parts_done(self) -> int:
         """Files of results there."""
         self.manifest  # noqa: B018 - Says what is wrong with a directory that has none.
-        return len(list(self.directory.path.glob("part-*.parquet")))
+        return self.directory.n_parts_done
 
     @property
     def axes(self) -> list[str]:
@@ -378,7 +378,7 @@ class Results:
         ranks = f"SELECT {keys}, row, {self._rank()} AS rank_ FROM designs WHERE {self.ranked}"
         best = f"SELECT *, min(rank_) OVER (PARTITION BY {keys}) AS best_ FROM ({ranks})"
         return self._own(
-            f"SELECT {keys}, count(*) AS n_rows, list(row ORDER BY rank_, row)[:3] AS rows_ "
+            f"SELECT {keys}, count(*) AS n_rows, list(row ORDER BY row)[:3] AS rows_ "
             f"FROM ({best}) WHERE rank_ <= best_ * (1 + {NEAR}) GROUP BY {keys} ORDER BY {keys}"
         )
 

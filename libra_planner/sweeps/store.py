@@ -294,6 +294,11 @@ class RunDirectory:
         return self.path / f"part-{index:06d}.parquet"
 
     @property
+    def n_parts_done(self) -> int:
+        """Files of results that are there, whole or not."""
+        return sum(1 for _ in self.path.glob("part-*.parquet"))
+
+    @property
     def is_begun(self) -> bool:
         """Whether it is a sweep's already."""
         return self.manifest_path.exists()
@@ -349,7 +354,7 @@ class RunDirectory:
         if not self.is_begun:
             return
         other = self.manifest()
-        if other.get("hash") != manifest["hash"]:
+        if other.get("hash") != manifest["hash"] and self.n_parts_done:
             got = f"got the directory of another sweep ({difference(other, manifest)})"
             fix = "give -o a new directory; nothing was changed"
             raise SpecError(Fault(got, "expected this one's or none", fix, "", self.place))
@@ -357,7 +362,7 @@ class RunDirectory:
     def claim(self, manifest: dict[str, Any]) -> None:
         """Make the directory this sweep's; only under the lock, so that it is one sweep's."""
         self.check(manifest)
-        if not self.is_begun:
+        if not self.is_begun or not self.n_parts_done:
             text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
             self._write(self.path / MANIFEST, text.encode(), f".{MANIFEST}.")
         elif self.manifest_path.name == _OLD_MANIFEST:

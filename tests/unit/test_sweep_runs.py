@@ -340,6 +340,7 @@ def test_another_sweep_never_mixes_in(
         run_sweep(load_sweep(file), folder)
     old = manifest_of(sweep) | {"hash": "0", "version": "0.0"}
     RunDirectory(tmp_path / "old").claim(old)
+    RunDirectory(tmp_path / "old").part_path(0).touch()  # Without any it is free.
     with pytest.raises(SpecError, match=r"another sweep \(made by version 0.0\)"):
         run_sweep(sweep, tmp_path / "old")
     assert _bytes(folder) == before
