@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from hashlib import sha256
@@ -28,7 +28,8 @@ from libra_planner.routing.fairness import collective_rates_Bps
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
-from libra_planner.routing.routes import Router, Routing, reduction_trees, with_vias
+from libra_planner.routing.rehashed import Rehashed
+from libra_planner.routing.routes import Router, Routing, paths_over, reduction_trees, with_vias
 from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.operations import SendPattern
 
@@ -185,12 +186,14 @@ class CheckMemo:
     rounds : of a phase, by all that decides about them.
     sprayed : time of a round with every packet sprayed, s.
     times : of rounds by the paths of their flows, s.
+    rehashed : flows of rounds, by what routes them on a fabric with nothing broken.
     steps : step times with collectives slowed down by factors, as expressions in bandwidth.
     """
 
     rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
     sprayed: Memo[float] = field(default_factory=lambda: Memo(65536))
     times: Memo[float] = field(default_factory=lambda: Memo(65536))
+    rehashed: Memo[Sequence[tuple[str, float, Rehashed]]] = field(default_factory=lambda: Memo(16))
     steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
 
 
@@ -306,7 +309,7 @@ class LinkPhase(traffic.Members):
         if self.algorithm is None:
             return (self._trees(policy, seed),)
         if self.is_brief and self.background is None:
-            return tuple(self._brief_rounds(policy, seed, memo.times))
+            return tuple(self._brief_rounds(policy, seed, memo))
         return tuple(self._rounds(policy, seed, memo.sprayed))
 
     def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
@@ -346,22 +349,42 @@ class LinkPhase(traffic.Members):
                 gap=routing.gap,
             )
 
-    def _brief_rounds(self, policy: Policy, seed: int, memo: Memo[float]) -> Iterator[RoundReport]:
+    def _brief_rounds(self, policy: Policy, seed: int, memo: CheckMemo) -> Iterator[RoundReport]:
         """Rounds by their times and FIM alone; those whose flows take the same paths share both."""
-        for name, share, flows in self.flows(seed):
-            _, routing = self._routing(flows, policy, seed)
-            last = partial(_last_s, routing, flows)
+        fabric, none = self.unit_fabric, float("nan")
+        for name, share, same in self._rehashed(policy, seed, memo):
+            flows = same.flows
+            routing = self._rerouted(same)
+            time_s = partial(_last_s, routing, flows)
             if routing.links is not None:
-                sent = flows.size_bytes.tobytes()
-                paths = sha256(routing.links.tobytes() + sent).digest()
-                time_s = memo.of((*self._counts, paths), last)
-            else:
-                time_s = last()
-            fim = report.overall_imbalance_percent(self.unit_fabric, routing.counts)
-            none = float("nan")
-            yield RoundReport(
-                name, share, flows.n_flows, time_s, none, (), fim, none, np.zeros(0), routing.gap
-            )
+                paths = sha256(routing.links.tobytes() + flows.size_bytes.tobytes()).digest()
+                time_s = partial(memo.times.of, (*self._counts, paths), time_s)
+            fim = report.overall_imbalance_percent(fabric, routing.counts)
+            figures = time_s(), none, (), fim, none, np.zeros(0), routing.gap
+            yield RoundReport(name, share, flows.n_flows, *figures)
+
+    def _rehashed(
+        self, policy: Policy, seed: int, memo: CheckMemo
+    ) -> Sequence[tuple[str, float, Rehashed]]:
+        """The rounds' flows, which no failure changes."""
+        none = self.unit_fabric.failed[:0]
+        whole = replace(self.unit_fabric, failed=none)
+        key = replace(self, built=replace(self.built, fabric=whole)).key
+
+        def made() -> Sequence[tuple[str, float, Rehashed]]:
+            rounds = self.flows(seed)
+            return [(name, one, Rehashed(whole, x, policy, seed)) for name, one, x in rounds]
+
+        return memo.rehashed.of((*key, policy, seed), made)
+
+    def _rerouted(self, same: Rehashed) -> Routing:
+        """The flows' paths on the fabric as it is."""
+        if same.policy.name != "ecmp":
+            return self._routing(same.flows, same.policy, same.seed)[1]
+        try:
+            return paths_over(self.unit_fabric, same.links(self.unit_fabric))
+        except Disconnected:  # Told as of all flows, by their NPUs.
+            return self._routing(same.flows, same.policy, same.seed)[1]
 
     def _routing(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
         """The flows' paths; those that failures cut off are named by their NPUs."""

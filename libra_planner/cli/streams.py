@@ -10,6 +10,7 @@ import os
 import select
 import shlex
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -39,6 +40,9 @@ _FIXES = {
     errno.EROFS: "give another path",
     errno.EMFILE: "allow more open files with ulimit -n",
 }
+
+_LONG_S = 60
+"""From which on people are told how long something takes."""
 
 PIPE_WIDTH = 200
 """Columns when stdout is not a terminal and COLUMNS does not say: nothing wraps."""
@@ -137,10 +141,14 @@ def progress_of(
     if not sys.stderr.isatty():
         return None
 
+    begun_s = time.monotonic()
+
     def write(done: int, n: int) -> None:
         if n >= least:
             end = "\n" if done >= n - n_unsaid else ""
-            print(f"\r{done:,} of {n:,} {what}", end=end, file=sys.stderr, flush=True)
+            left_s = (time.monotonic() - begun_s) * (n - done) / done if done else 0.0
+            left = f", about {left_s / 60:,.0f} min left" if left_s >= _LONG_S else ""
+            print(f"\r{done:,} of {n:,} {what}{left:<24}", end=end, file=sys.stderr, flush=True)
 
     return write
 

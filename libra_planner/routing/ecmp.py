@@ -392,7 +392,18 @@ def ecmp(fabric: Clos, flows: Flows, *, policy: Policy, where: Hops, seed: int) 
     where : :func:`~libra_planner.fabric.clos.hops` of the flows.
     seed : draws source ports and the switches' hash seeds.
     """
-    headers, seeds = drawn_headers(flows, seed), _switch_seeds(fabric, policy, seed)
+    return hashed_choice(fabric, drawn_headers(flows, seed), policy, where, seed)
+
+
+def hashed_choice(fabric: Clos, headers: Headers, policy: Policy, where: Hops, seed: int) -> Choice:
+    """The path of every flow by its header.
+
+    Parameters
+    ----------
+    fabric, policy, where, seed : as :func:`ecmp` has them.
+    headers : of the flows, shape (n_flows,).
+    """
+    seeds = _switch_seeds(fabric, policy, seed)
     live = LiveLinks(fabric) if fabric.failed.size else None
 
     def taken(tier: str, switch: Indices, n_choices: int, working: Mask | None) -> Indices:
@@ -400,7 +411,7 @@ def ecmp(fabric: Clos, flows: Flows, *, policy: Policy, where: Hops, seed: int) 
         hashes = flow_hash(headers, function=policy.hash, seed=own, with_queue_pair=policy.enhanced)
         return _pick(hashes, n_choices, working)
 
-    core_link = core_down = spine_down = np.zeros(flows.n_flows, dtype=np.int64)
+    core_link = core_down = spine_down = np.zeros(len(where.src_leaf), dtype=np.int64)
     alive = None if live is None else live.uplinks(where)
     uplink = taken("leaf", where.src_leaf, fabric.n_uplinks, alive)
     spine = uplink // fabric.n_parallel

@@ -337,8 +337,7 @@ class Router:
         if isinstance(found, Routing):
             return found
         links = clos.links_of(self.fabric, self.flows, found, self.where)
-        counts = _counts(links, self.fabric)
-        return Routing(single_paths(links), self.fabric.capacity_Bps, counts, links, gap)
+        return replace(paths_over(self.fabric, links), gap=gap)
 
     def counts(self, seed: int) -> Array:
         """Flows on each link for one seed, without more than that."""
@@ -361,6 +360,17 @@ class Router:
         found = kind.found(self.fabric, self.flows, known)
         chosen, bound = (found, None) if isinstance(found, Choice | Routing) else found
         return chosen, bound and bound.gap_fraction
+
+
+def paths_over(fabric: Clos, links: Indices) -> Routing:
+    """Flows that take one path each.
+
+    Parameters
+    ----------
+    fabric : that the links are of.
+    links : of each flow, shape (n_flows, n_layers), -1 where it turns earlier.
+    """
+    return Routing(single_paths(links), fabric.capacity_Bps, _counts(links, fabric), links)
 
 
 def _counts(links: Indices, fabric: Clos) -> Array:

@@ -12,9 +12,11 @@ import pytest
 from libra_planner.check import degraded as failures_study
 from libra_planner.check.degraded import drawn_failures, every_single_failure
 from libra_planner.check.links import LinkCheck
-from libra_planner.errors import SpecError
-from libra_planner.fabric.clos import Clos, fail, single_failures, with_failed
+from libra_planner.errors import Disconnected, SpecError
+from libra_planner.fabric.clos import Clos, Flows, fail, single_failures, with_failed
 from libra_planner.routing.policy import Policy
+from libra_planner.routing.rehashed import Rehashed
+from libra_planner.routing.routes import Router
 from tests.checked_plans import checked, loaded, operation
 
 SPRAY, ECMP = Policy("spray"), Policy("ecmp")
@@ -172,3 +174,26 @@ def test_progress_counts_the_draws(tmp_path) -> None:
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flows_hash_again_as_if_all_did(seed: int) -> None:
+    """Paths after a failure are those of the whole list routed on the broken fabric."""
+    rng = np.random.default_rng(seed)
+    cores = {"n_pods": 3, "n_cores": 2, "core_parallel": 2, "core_Bps": 1.0} if seed % 2 else {}
+    counts = {"n_parallel": 1 + seed % 3, "n_planes": 1 + seed % 2}
+    fabric = Clos(3, 4, 3, host_Bps=1.0, uplink_Bps=1.0, **counts, **cores)
+    ends = rng.integers(fabric.n_hosts // fabric.n_planes, size=(2, 80))
+    ends = ends[:, ends[0] != ends[1]]
+    flows = Flows(*ends, np.ones(ends.shape[1]))
+    policy = Policy("ecmp", hash="murmur" if seed % 3 else "crc32")
+    same = Rehashed(fabric, flows, policy, seed)
+    for n_links, n_spines in ((0, 0), (1, 0), (0, 1), (2, 1), (5, 0), (11, 0)):
+        broken = fail(fabric, n_links=n_links, n_spines=n_spines, seed=seed)
+        try:
+            expected = Router(broken, flows, policy).routing(seed).links
+        except Disconnected as error:
+            with pytest.raises(Disconnected, match=str(error.faults[0].got)[:12]):
+                same.links(broken)
+        else:
+            np.testing.assert_array_equal(same.links(broken), expected)
