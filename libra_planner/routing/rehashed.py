@@ -74,7 +74,8 @@ class Rehashed:
             return found
         flows = _some(self.flows, near)
         clos.require_connected(broken, flows.src, flows.dst)
-        where, headers = Hops._make(one[near] for one in self._where), _some(self._headers, near)
+        columns: list[Any] = [one[near] for one in self._where]
+        where, headers = Hops(*columns), _some(self._headers, near)
         choice = hashed_choice(broken, headers, self.policy, where, self.seed)
         found[near] = clos.links_of(broken, flows, choice, where)
         return found
