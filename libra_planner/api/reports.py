@@ -88,7 +88,8 @@ def report(
     Parameters
     ----------
     designs : plans (their optima) by path, name or as ``load_plan`` gives them,
-        ``PLAN@300,100`` in GB/s, ``RESULT.json`` as ``save`` writes it, ``DIR:ROW`` of a sweep.
+        ``PLAN@300,100`` in GB/s, ``RESULT.json`` as ``save`` writes it, ``DIR:ROW`` of a sweep;
+        ``Full spine=PLAN`` has a name of its own.
     folder, formats, progress : as :func:`written_report` has them.
     settings, baseline, tokens, check, seeds, parts, allow_missing : as
         :class:`~libra_planner.studies.reports.Question` has them.

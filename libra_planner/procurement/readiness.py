@@ -17,7 +17,7 @@ _MOST_ASSUMED = 0.5
 def blocked(comparison: Comparison) -> tuple[str, ...]:
     """Why nobody should sign for the design to buy; nothing where nothing is known against it.
 
-    Quotes of the other designs count, too: what to buy rests on them.
+    Quotes and missing prices of the other designs count, too: what to buy rests on them.
     """
     one = comparison.candidates[comparison.chosen]
     memories = one.proposal.problem.step.memories.values()
@@ -26,6 +26,8 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
         f"the model of {one.letter} does not fit its NPUs": any(x.fits is False for x in memories),
         f"no rack powers a server of {one.letter}": not one.facility.n_servers_per_rack,
     }
+    names = ", ".join(part.name for part in comparison.missing)
+    reasons[f"no price of {names}"] = bool(names)
     found = [reason for reason, holds in reasons.items() if holds]
     return (*_of_quotes(used_in(comparison)), *found)
 
@@ -66,8 +68,6 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     """What has to be settled before anybody signs; nothing where the design is ready."""
     one = comparison.candidates[comparison.chosen]
     yield from blocked(comparison)
-    if comparison.missing:
-        yield f"no price of {', '.join(part.name for part in comparison.missing)}"
     if is_mostly_assumed(one.bill):
         yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
     yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)

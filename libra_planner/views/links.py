@@ -261,8 +261,8 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
     if n_all := total["switches"]:
         inside = parts.n_scale_up_switches
         yield (
-            f"Switches: {inside:,} scale-up, {n_all - inside:,} of the training network; "
-            "a bill adds frontend and storage"
+            f"Switches: {inside:,} scale-up, {n_all - inside:,} of the training network; a bill "
+            f"counts the {n_all - inside:,}, and those of frontend and storage"
         )
 
 

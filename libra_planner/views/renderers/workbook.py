@@ -147,8 +147,7 @@ class _Writer:
 
     def write(self) -> None:
         """All of it."""
-        if not self.section.cards:  # The first page is as high as one of paper.
-            self.sheet.set_landscape()
+        self.sheet.set_landscape()
         self.sheet.set_paper(9)
         self.sheet.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
         is_page = bool(self.section.cards or self.section.drawn)

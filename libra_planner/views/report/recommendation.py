@@ -63,7 +63,8 @@ def lead(comparison: Comparison) -> Iterator[str]:
     """What to buy, why, and how sure its price is."""
     one, other = _pair(comparison)
     npu = one.proposal.npu or one.proposal.shop.assumptions.npu
-    price = f"{price_text(one)} {comparison.without}".strip() + _tax_text(one)
+    missing = ", ".join(part.name for part in one.bill.missing)
+    price = price_text(one) + (f" without {missing}" if missing else "") + _tax_text(one)
     what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
     stop, reasons = _stop(comparison), blocked(comparison)
     if other is None:
