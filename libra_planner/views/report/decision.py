@@ -274,8 +274,8 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
     if not quotes:
         return
     used = used_in(comparison)
-    holds = f"{counted(len(used), 'price')} of {quotes[0].file}"
-    yield f"{holds} {'counts' if len(used) == 1 else 'count'} here: the section Prices names seller, day and part of each."
+    holds = f"{counted(len(used), 'price')} of {quotes[0].file} {'count' + 's' * (len(used) == 1)}"
+    yield f"{holds} here: the section Prices names seller, day and part of each."
     if unused := [quote.item for quote in quotes if quote not in used]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
     if also := [f"{quote.item} ({quote.also})" for quote in used if quote.others]:
