@@ -1,4 +1,5 @@
-"""Steps of whole models: a plan built, over one whose two layers are listed; vectors evaluated.
+"""Steps of whole models: a plan built, over one whose two layers are listed; vectors evaluated;
+rows of sweeps per second.
 
 The plan is Llama 3 405B on 16,384 H100 with tensor, context, data and pipeline parallelism; the
 other is LIBRA's table of GPT-3. Times are of the processor, measured in pairs.
@@ -19,6 +20,8 @@ import numpy as np
 
 import libra_planner as lp
 from libra_planner.plan.problem import load_plan
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
 
 N_RUNS, N_VECTORS = 20, 1_000_000
 PLAN = """\
@@ -41,6 +44,28 @@ def _seconds(path: Path) -> float:
     return time.process_time() - start
 
 
+SWEEPS = {
+    "bandwidths": {"nic": {"from": 10, "to": 50, "n": 20}, "taper": {"from": 1, "to": 4, "n": 100}},
+    "degrees": {"tp": [2, 4, 8], "pp": [2, 4, 8], "micro": [1, 2], "taper": [1, 2]},
+}
+"""Axes of two sweeps of Llama 3 70B: one structure, and one for nearly every row."""
+_SET = {"constraints": ["leaf <= {nic} GB/s", "taper(spine) == {taper}"]}
+_DEGREES = {"tp": "{tp}", "pp": "{pp}", "dp": "{2048 / tp / pp}", "microbatch": "{micro}"}
+
+
+def rows_per_s(name: str) -> float:
+    """Of a sweep, with one process to parquet, in time of the processor."""
+    spec = {"base": "0d_llama3_70b", "axes": SWEEPS[name], "set": _SET}
+    if name == "degrees":
+        rules = ["leaf <= 50 GB/s", "taper(spine) == {taper}"]
+        spec["set"] = {"parallelism": _DEGREES, "memory": "ignore", "constraints": rules}
+    sweep = load_sweep(spec)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.process_time()
+        run_sweep(sweep, f"{folder}/run")
+        return sweep.space.n / (time.process_time() - start)
+
+
 def main() -> None:
     """Print the figures of README.md."""
     with tempfile.TemporaryDirectory() as folder:
@@ -58,6 +83,10 @@ def main() -> None:
     step.seconds(vectors)
     rate = N_VECTORS / (time.process_time() - start)
     print(f"vectors evaluated per second: {rate:,.0f}")
+    for name in SWEEPS:
+        rows_per_s(name)  # What is loaded once does not count.
+        found = sorted(rows_per_s(name) for _ in range(3))
+        print(f"rows of a sweep over {name} per second: {' '.join(f'{x:,.0f}' for x in found)}")
 
 
 if __name__ == "__main__":

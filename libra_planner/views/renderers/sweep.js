@@ -56,7 +56,7 @@ function drawn() {
 function ticks(one, k) {
   if (one.values && (k || one.text)) {
     const step = Math.ceil(one.values.length / 10);
-    return one.values.filter((_, j) => j % step === 0).map(v => [place(one, v), one.shown(v)]);
+    return one.values.filter((_, j) => j % step === 0).map(v => [place(one, v), one.ticks?.[v] ?? one.shown(v)]);
   }
   const low = one.low * one.scale, high = one.high * one.scale, rough = (high - low) / 5;
   if (!(rough > 0)) return [[0.5, one.shown(one.low)]];

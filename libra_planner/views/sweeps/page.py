@@ -11,7 +11,7 @@ from typing import Any
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import output
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import ROW, STATUS, Column
+from libra_planner.sweeps.columns import OBJECTIVE, ROW, STATUS, Column
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
@@ -247,7 +247,8 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     is_axis = column.name in points.axes
     is_text = any(isinstance(value, str | bool) for value in known)
     scale, unit = (1.0, "") if is_text or not known else _scale(column, max(map(abs, known)))
-    most_exact = _MOST_DIGITS if is_axis else 2 if unit == "GB/s" else None
+    n_digits = 2 if unit == "GB/s" else None
+    scaled = [] if is_text else [value * scale for value in known]
     label = visible(column.label).removesuffix(" %").removesuffix(" GB/s")
     found = {
         "name": column.name,
@@ -257,11 +258,13 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         "text": is_text,
         "axis": is_axis,
         "scale": scale,
-        "digits": 0 if is_text else _digits([value * scale for value in known], most_exact),
+        "digits": _axis_digits(scaled) if is_axis else _digits(scaled, n_digits),
     }
     kinds = set(known)
     if is_axis and (is_text or len(kinds) <= _MOST_VALUES):
         found["values"] = in_order(kinds)
+        if column.name == OBJECTIVE:  # Their first letters are the same.
+            found["ticks"] = {value: column.cell(value) for value in kinds}
     return found
 
 
@@ -281,8 +284,8 @@ def _scale(column: Column, largest: float) -> tuple[float, str]:
 def _digits(values: Sequence[float], most_exact: int | None = None) -> int:
     """Digits after the point that tell values apart, or, up to so many, all that they have.
 
-    >>> _digits([3.72013, 3.80]), _digits([25, 6.25], 6), _digits([1, 300])
-    (4, 2, 0)
+    >>> _digits([3.72013, 3.80]), _digits([25, 6.254], 2), _digits([1, 300]), _digits([])
+    (4, 2, 0, 0)
     """
     if all(value == int(value) for value in values):
         return 0
@@ -293,6 +296,16 @@ def _digits(values: Sequence[float], most_exact: int | None = None) -> int:
     spread = max(values) - min(values) or largest
     wanted = max(math.ceil(2 - math.log10(spread)), 3 - math.floor(math.log10(largest)))
     return min(_MOST_DIGITS, max(0, wanted))
+
+
+def _axis_digits(values: Sequence[Any]) -> int:
+    """Digits after the point of values that a sweep file gives, six digits of each.
+
+    >>> _axis_digits([25, 6.25]), _axis_digits([10, 50 / 3]), _axis_digits([1, 2])
+    (2, 4, 0)
+    """
+    ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
+    return min(_MOST_DIGITS, max(ends, default=0))
 
 
 def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str]:

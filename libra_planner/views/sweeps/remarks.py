@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from libra_planner.costs.prices import SAME_SPEED
@@ -45,9 +46,8 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
         if name in told:
             continue
         told.add(name)
-        short = " ".join(text.split())
-        short = short if len(short) <= _LONGEST else f"{short[: _LONGEST - 3]}..."
-        often = "" if n == total else f", {n:,} of them so"
+        short = textwrap.shorten(text, _LONGEST, placeholder=" ...")
+        often = "" if n == total else f", most often ({n:,})"
         yield f"{name}: {int(total):,} of {results.n_rows:,} rows{often}: {short}"
     if len(rows) > len(told):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
@@ -60,7 +60,7 @@ def _near_best(results: Results) -> Iterator[str]:
     for *names, n, rows in found[:_MOST_LINES]:
         numbers = ", ".join(map(str, rows)) + (", ..." if n > len(rows) else "")
         what = " of ".join(visible(str(name)) for name in names)
-        yield f"{n:,} rows are within {NEAR:.1%} of the best ({what}): {numbers}"
+        yield f"{n:,} rows are within {NEAR:.1%} of the best ({what}): rows {numbers}"
     if (left := len(found) - _MOST_LINES) > 0:
         yield f"So are several rows of {left:,} more bests"
 
