@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -132,7 +132,7 @@ def load_quotes(
     unpriced: list[str] = []
     is_table = path.suffix.lower() == _CSV
     document = _table(path, unpriced) if is_table else read_document(path)
-    faults, specs = _item_faults(document, known), []
+    faults, specs = [*_item_faults(document, known), *_repeated(document, known)], []
     try:
         specs = validated(QuotesSpec, document).quotes
     except SpecError as error:
@@ -142,8 +142,6 @@ def load_quotes(
         place, item = document.place(("quotes", i)), _named(spec.item, known)
         faults += (fault.located(place) for fault in _faults(spec))
         found, seller = offers.setdefault(item, {}), "" if item == TAX else spec.seller.casefold()
-        if seller in found:
-            faults.append(_twice(spec, found[seller], place))
         one = _quote(spec, item, place)
         found[seller] = replace(one, day=on, listed_usd=known.get(item), unpriced=tuple(unpriced))
     chosen = tuple(cheapest([*found.values()]) for found in offers.values())
@@ -152,11 +150,26 @@ def load_quotes(
     return chosen
 
 
-def _twice(spec: QuoteSpec, first: Quote, place: Place) -> Fault:
-    line = f"first on line {first.place.line}" if first.place else "already"
-    whom = "" if spec.item == TAX else f" of {spec.seller}"
-    expected = "expected one of it" if spec.item == TAX else "expected one quote of each seller"
-    return Fault(f"got {spec.item}{whom} twice ({line})", expected, "remove one", "item", place)
+def _rows(document: Document) -> list[Any]:
+    value = document.value.get("quotes") if isinstance(document.value, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def _repeated(document: Document, known: Known) -> Iterator[Fault]:
+    """Items that a seller quotes twice, whatever else is wrong with the file."""
+    first: dict[tuple[str, str], Place] = {}
+    for i, row in enumerate(_rows(document)):
+        whole = row if isinstance(row, dict) else {}
+        item, seller = whole.get("item"), whole.get("seller")
+        if not isinstance(item, str) or not isinstance(seller, str):
+            continue
+        place, whom = document.place(("quotes", i)), "" if item == TAX else seller.casefold()
+        before = first.setdefault((_named(item, known), whom), place)
+        if before is not place:
+            of = f" of {seller}" if whom else ""
+            got = f"got {item}{of} twice (first on line {before.line})"
+            expected = "expected one quote of each seller" if whom else "expected one of it"
+            yield Fault(got, expected, "remove one", "item", place)
 
 
 def _expired(one: Quote) -> Fault:
@@ -168,10 +181,9 @@ def _expired(one: Quote) -> Fault:
 
 def _item_faults(document: Document, known: Known) -> list[Fault]:
     """Items that are not known, whatever else is wrong with the file."""
-    value = document.value.get("quotes") if isinstance(document.value, dict) else None
-    rows, faults = value if isinstance(value, list) else [], []
+    faults = []
     tiers = [name for name in known if "." in name]
-    for i, row in enumerate(rows):
+    for i, row in enumerate(_rows(document)):
         item = row.get("item") if isinstance(row, dict) else None
         if isinstance(item, str) and _named(item, known) not in known:
             if not tiers and _tier_part(item):

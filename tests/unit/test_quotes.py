@@ -255,9 +255,9 @@ def test_faults_have_file_and_line(row, text, plan, quotes, run) -> None:
 
 def test_all_faults_at_once(plan, quotes, run) -> None:
     rows = ("pod.nik,28,,,,A,2026-11-02,,", "nic-400g,x,,,,A,2026-11-02,,")
-    file = quotes(HEADER + "\n".join(rows) + "\n")
+    file = quotes(HEADER + "\n".join((*rows, rows[1].replace("x", "9"))) + "\n")
     lines = run("optimize", plan(), "--prices", file).err.splitlines()
-    assert [line.split(": ")[0] for line in lines] == [f"{file}:2", f"{file}:3"]
+    assert [line.split(": ")[0] for line in lines] == [f"{file}:{n}" for n in (2, 3, 4)]
 
 
 def test_rows_to_be_filled_in_count_for_nothing(plan, quotes, run) -> None:
