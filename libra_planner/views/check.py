@@ -316,7 +316,7 @@ def _dimension_table(checked: CheckedPlan) -> Table:
 def _fim_lines(report: CheckReport) -> Iterator[str]:
     """What FIM and its floor are, where there is any."""
     if not np.isnan([one.fim_percent for one in report.dimensions]).all():
-        yield "FIM: mean difference of a link's flows from the mean link's, between switches;"
+        yield "FIM: how far links between switches are from equally many flows, 0 where all are;"
         yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
 
 
