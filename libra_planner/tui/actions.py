@@ -40,7 +40,7 @@ SCREENS = ("design", "compare", "frontier", "fabric", "sweep", "report", "search
 """Screens in the order of their keys."""
 
 _SCREEN_TEXTS = {
-    "design": "The plan as a form, bandwidths as bars, figures that follow every change.",
+    "design": "The plan as a tree, bandwidths as bars, figures that follow every change.",
     "compare": "Pinned designs side by side, with deltas to a baseline.",
     "frontier": "The fastest design at each cost; load any point.",
     "fabric": "The design as whole links: counts, load, imbalance under a routing policy.",
@@ -59,9 +59,9 @@ ACTIONS = (
     Action("equal", "e", "Equal split", "Spread the total evenly over the dimensions.", "Design"),
     Action("bars", "b", "Bars", "Go to the bandwidth bars; + and - change the one chosen, "
            "< and > the step, Enter types a value (or all, separated by commas).", "Design"),
-    Action("form", "f", "Form", "Go to the plan's form; Escape leaves a field. "
-           "Enter in an emptied rule removes it.", "Design"),
-    Action("add_rule", "a", "Add rule", "Add a design rule such as dim1 >= dim2.", "Design"),
+    Action("form", "f", "Form", "Go to the plan's tree; Escape leaves a field. "
+           "Ctrl+Space lists what may stand there, → completes, Ctrl+L takes it away.", "Design"),
+    Action("add_rule", "a", "Add rule", "Type a new design rule such as dim1 >= dim2.", "Design"),
     Action("pin", "p", "Pin", "Keep the design on screen for comparison.", "Design", True),
     Action("undo", "u", "Undo", "Take back the latest edit.", "Edits", True),
     Action("redo", "ctrl+r,U", "Redo", "Make it again.", "Edits"),

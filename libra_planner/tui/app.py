@@ -20,10 +20,11 @@ from textual.widgets import ContentSwitcher
 from libra_planner.errors import PlannerError
 from libra_planner.tui import work
 from libra_planner.tui.actions import ACTIONS, SCREENS, OwnKey, commands, pane_class
-from libra_planner.tui.dialogs import Palette, Panel, Prompt, help_text
+from libra_planner.tui.dialogs import Palette, Panel, help_text
 from libra_planner.tui.files import PlanFiles, left_with
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.screens.plan_fields import NEW_RULE
 from libra_planner.tui.session import (
     Bandwidth,
     Edits,
@@ -102,6 +103,7 @@ class Cockpit(App[int]):
         self.evaluation: Evaluation | None = None
         self.no_figures = "reading the plan ..."
         self.animation_level = "none"
+        self._waiting: list[Callable[[], object]] = []
         self.error_console = LastWords(lambda: self.session.edits.settings)
         work.get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
 
@@ -143,11 +145,20 @@ class Cockpit(App[int]):
         first = self.session.reading is None
         self.session.accept(reading, left)
         self.changed()
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            one()
         if first:
             self.pane.take_focus()
             # The other screens, and what comes back to them, while nobody waits for it.
             warm_up = partial(self.workshop.start, "warm", "", call=partial(work.load, work.OTHERS))
             self.set_timer(_CALM_S, warm_up)
+
+    def when_read(self, then: Callable[[], object]) -> None:
+        """Do what a key asks for once the plan is read: it is being read now."""
+        self._waiting.append(then)
+        if not any(ticket.kind == "read" for ticket in self.workshop.running()):
+            self.read()
 
     def apply_edit(self, key: str, text: str) -> None:
         """Give a value of the plan."""
@@ -195,6 +206,7 @@ class Cockpit(App[int]):
         self.session.came_from(origin)
         self.evaluation, self.no_figures = None, "reading the plan ..."
         self.workshop.cancel_all()
+        self._waiting = []
         self.read(opening=True)
 
     def load_pin(self, pin: Pin) -> None:
@@ -327,7 +339,7 @@ class Cockpit(App[int]):
 
     def action_optimize(self) -> None:
         """Find the certified best design."""
-        problem = self._current_problem()
+        problem = self._current_problem(self.action_optimize)
         if problem is None:
             return
         call = partial(work.run_apart, partial(best_design, problem))
@@ -346,20 +358,21 @@ class Cockpit(App[int]):
         words = "optimised: proven best for these rules"
         self.say(words, lambda: self.session.is_proven(self.evaluation))
 
-    def _current_problem(self) -> Any:
-        """The plan in numbers, or ``None`` with a word why not."""
+    def _current_problem(self, then: Callable[[], object]) -> Any:
+        """The plan in numbers, or ``None``: ``then`` comes once it is read, or is refused."""
         self.design.flush()
-        if self.session.reading and (self.session.problem is None or self.session.faults):
+        session = self.session
+        if session.current:
+            return session.problem
+        if session.reading and session.reading.settings == session.edits.settings:
             self.say("the plan has faults: correct them first (f goes to the first)")
-            return None
-        if not self.session.current:
-            self.say("the plan was being read: try again")
-            return None
-        return self.session.problem
+        else:
+            self.when_read(then)
+        return None
 
     def action_equal(self) -> None:
         """Spread the total evenly."""
-        problem = self._current_problem()
+        problem = self._current_problem(self.action_equal)
         if problem is not None:
             self.change_bandwidth(equal_split_GBps(problem))
 
@@ -377,20 +390,17 @@ class Cockpit(App[int]):
         """Leave a text field."""
         self.pane.take_focus()
 
-    def action_add_rule(self) -> None:
+    async def action_add_rule(self) -> None:
         """Type a new design rule."""
-
-        def done(answer: str) -> None:
-            self.session.add_rule(answer.strip())
-            self.reread()
-
-        hint = "such as: total == 500 GB/s, dim1 >= dim2, cost <= 20 M$, step_time <= 900 ms"
-        self.ask(Prompt("New rule", hint=hint, needed=True), done)
+        await self.action_show("design")
+        self.design.focus_form(NEW_RULE)
 
     def action_pin(self) -> Pin | None:
         """Keep the design on screen."""
-        if self.evaluation is None or not self.session.current:
-            self.say("nothing to pin: the plan has faults")
+        if self._current_problem(self.action_pin) is None:
+            return None
+        if self.evaluation is None:
+            self.say("nothing to pin: the design has no figures")
             return None
         pinned = self.session.pin(self.evaluation)
         self.say(f"pinned as {pinned.name}; 2 compares")
@@ -423,6 +433,8 @@ class Cockpit(App[int]):
         if not running:
             self.say("nothing is running")
             return
+        if running[-1].kind == "read":
+            self._waiting = []
         self.workshop.cancel(running[-1].kind)
         self.say(f"cancelled: {running[-1].label}")
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import DataTable, Input, OptionList, Static
 
 from libra_planner.reading.bundled import example
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens.fabric import FabricPane
 from libra_planner.tui.screens.frontier import FrontierPane
+from libra_planner.tui.screens.plan_form import FieldRow, PlanForm
 from libra_planner.tui.screens.report import ReportPane
 from libra_planner.tui.screens.sweep import SweepPane
 from libra_planner.units import format_time, format_usd
@@ -68,14 +69,21 @@ def test_figures_are_those_of_evaluate(name: str) -> None:
     drive(example(name), walk)
 
 
-def test_a_plan_that_is_being_read_has_no_faults(plan_file: Path) -> None:
+def test_keys_pressed_while_a_plan_is_read_are_done_then(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         app = driver.app
         app.open_plan(plan_file)
+        app.action_pin()
         app.action_optimize()
         assert [one.kind for one in app.workshop.running()] == ["read"]
+        await driver.until(lambda: "Proven optimal" in driver.text("#proof"))
+        assert [pin.called for pin in app.session.pins] == ["equal bandwidth"]
+        app.open_plan(plan_file)
+        app.action_optimize()
+        app.action_cancel()
+        app.reread()
         await driver.idle()
-        assert "being read: try again" in driver.text("#status")
+        assert "Proven optimal" not in driver.text("#proof")  # What was cancelled is not done.
 
     drive(plan_file, walk)
 
@@ -127,6 +135,53 @@ def test_emptied_fields_and_rules_go_away(plan_file: Path) -> None:
         assert session.faults == ()
         assert session.problem is not None
         assert [rule.text for rule in session.problem.rules] == ["total == 500 GB/s"]
+
+    drive(plan_file, walk)
+
+
+def test_a_plan_is_written_in_its_tree(plan_file: Path) -> None:
+    """Rules with completion, a wrong value in the words of the command, a key of its own, saved."""
+
+    async def walk(driver: Driver) -> None:
+        app, form = driver.app, driver.app.design.query_one(PlanForm)
+
+        def faults(key: str) -> str:
+            row = next(row for row in form.query(FieldRow) if row.field.key == key)
+            return str(row.query_one(".faults", Static).render())
+
+        await driver.press("a")
+        await driver.until(lambda: isinstance(app.focused, Input))
+        await driver.press(*"dim2 >= d")
+        offered = form.query_one("#form-words", OptionList)
+        assert [str(one.prompt) for one in offered.options][:2] == ["dim2 >= dim1", "dim2 >= dim2"]
+        await driver.press("down", "down", "down", "enter", "enter")
+        await driver.idle()
+        await driver.press(*"pod <= 20", "enter")  # Not what is offered: what was typed.
+        await driver.idle()
+        wanted = ["total == 500 GB/s", "dim1 >= dim2", "dim2 >= dim3", "pod <= 20"]
+        assert app.session.reading is not None
+        assert app.session.reading.document.value["constraints"] == wanted  # type: ignore[union-attr]
+        said = command("optimize", plan_file, "--set", "constraints.2=pod <= 20").err
+        text = " ".join(faults("constraints.3").removeprefix("! ").split())
+        assert text
+        assert text in " ".join(said.split())
+        await driver.press("up", "ctrl+l")
+        await driver.idle()
+        assert app.session.faults == ()
+        for typed, said in (("libary", "library"), ("fabric.realization.wiring: rail", "")):
+            driver.focus_key("+")
+            await driver.pilot.pause()
+            await driver.type(typed)
+            await driver.press("enter")
+            await driver.idle()
+            assert said in faults("+")
+        await driver.press("escape", "s")
+        await driver.idle()
+        text = plan_file.read_text()
+        assert "  - dim1 >= dim2\n  - dim2 >= dim3\n" in text
+        assert "pod <=" not in text
+        assert "wiring: rail" in text
+        assert "# the budget" in text
 
     drive(plan_file, walk)
 

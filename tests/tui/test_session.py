@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 from libra_planner.errors import PlannerError, SpecError
 from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
-from libra_planner.reading.document import apply_settings, parse_document
+from libra_planner.reading.document import (
+    apply_setting,
+    apply_settings,
+    parse_document,
+    read_document,
+)
 from libra_planner.tui.files import (
     edited_text,
     left_with,
@@ -22,7 +28,13 @@ from libra_planner.tui.files import (
     save_plan,
 )
 from libra_planner.tui.screens.links import check_links
-from libra_planner.tui.screens.plan_form import completion, faults_by_key, form_fields
+from libra_planner.tui.screens.plan_fields import (
+    BRANCH,
+    candidates,
+    faults_by_key,
+    form_fields,
+    words,
+)
 from libra_planner.tui.session import Session, best_design, read_plan
 from tests.tui.conftest import PLAN
 
@@ -314,9 +326,39 @@ def test_lists_are_typed_with_commas_and_rules_complete_with_the_plans_tiers(
     assert tiers.setting(tiers.text) == '["chiplet", "package", "node", "pod"]'
     assert tiers.setting('["node"]') == '["node"]'
     assert read_plan(plan_file, (f"fabric.tiers={tiers.setting(tiers.text)}",)).faults == ()
-    rule = fields["constraints.0"]
-    assert completion("pod <", rule.words) == "pod <= 100 GB/s"
-    assert completion("T", rule.words) == "total == 500 GB/s"
-    assert completion("taper(", rule.words) is None  # Only tiers of a stack have one.
-    assert completion("RI(4)_f", (), ("RI(4)", "FC(8)")) == "RI(4)_FC(8)"
-    assert completion("", rule.words) is None
+    meant = words("constraints.0", reading.document)
+    assert candidates("pod <", meant) == ["pod <= 100 GB/s"]
+    assert "dim1 >= dim4" in candidates("dim1 >= d", meant)
+    assert candidates("taper(", meant) == []  # Only tiers of a stack have one.
+    blocks = words("fabric.topology", reading.document)
+    assert "RI(4)_FC(8)" in candidates("RI(4)_f", blocks)
+    tiers = words("fabric.tiers", reading.document)  # Those of the plan's price book.
+    assert candidates("node, po", tiers) == ["node, pod"]
+
+
+@pytest.mark.parametrize("name", bundled.names("examples"))
+def test_the_tree_says_all_that_a_plan_says(name: str) -> None:
+    """Every value is a line of its own, and typing what is there changes nothing."""
+    document = read_document(bundled.example(name))
+    said = deepcopy(document.value)
+    fields = form_fields(document, ())
+    assert document.value == said
+    for field in fields:
+        if field.kind != BRANCH and field.text:
+            apply_setting(document, f"{field.key}={field.setting(field.text)}")
+            assert not field.text.startswith("{"), "JSON in a line"
+    assert document.value == said
+
+
+def test_the_tree_knows_what_the_schema_lets_a_key_be(plan_file: Path) -> None:
+    document = read_document(plan_file)
+    fields = {
+        field.key: field for field in form_fields(document, (), ["fabric.realization.wiring"])
+    }
+    assert "rail_optimized" in fields["fabric.realization.wiring"].choices
+    assert fields["fidelity"].choices == ("ideal", "pipelined", "calibrated")
+    assert fields["fidelity"].default == "default ideal"
+    assert fields["global_batch"].setting("") == "null"
+    assert candidates("h1", words("npu", document))[0] == "h100-sxm"
+    assert candidates("nvlink4", words("fabric.scale_up", document)) == ["nvlink4-8"]
+    assert "fabric.latency_ns" in candidates("latency", words("+", document))

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from rich.text import Text
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.events import Click
 from textual.message import Message
+from textual.widgets import Static
 from textual_plot import AxisFormatter, HiResMode, PlotWidget
 
 from libra_planner.units import format_time, format_usd
@@ -94,6 +97,7 @@ class PointPlot(PlotWidget):
     Parameters
     ----------
     name : of the widget.
+    hint : said in its place while there are no points.
     is_joined : whether a line goes through the points.
     """
 
@@ -106,10 +110,21 @@ class PointPlot(PlotWidget):
 
         index: int
 
-    def __init__(self, name: str, *, is_joined: bool = False) -> None:
-        super().__init__(id=name, allow_pan_and_zoom=False)
-        self._is_joined = is_joined
+    def __init__(self, name: str, hint: str = "", *, is_joined: bool = False) -> None:
+        super().__init__(id=name, allow_pan_and_zoom=False, classes="-empty")
+        self._is_joined, self._hint = is_joined, hint
         self._xy = np.zeros((0, 2))
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield Static(Text(self._hint, "italic"), id="plot-empty")
+
+    def say(self, text: str) -> None:
+        """Say why there are no points, and draw no axes of nothing."""
+        self._xy = np.zeros((0, 2))
+        self.clear()
+        self.add_class("-empty")
+        self.query_one("#plot-empty", Static).update(Text(text, "italic"))
 
     def on_mount(self) -> None:
         self.margin_top, self.margin_bottom = 1, 2
@@ -143,7 +158,9 @@ class PointPlot(PlotWidget):
         drawn = np.vstack([self._xy, place, rest])
         drawn = drawn[np.isfinite(drawn).all(axis=1)]
         if not len(drawn):
+            self.say("no point has both figures")
             return
+        self.remove_class("-empty")
         self._set_axes(drawn, ticks, is_log=is_log)
         x, y = self._xy.T
         self.scatter(rest[:, 0], rest[:, 1], marker=_OTHER, marker_style="dim")

@@ -385,7 +385,7 @@ class ComparePane(Pane):
         n_rows = sum(row.height for row in table.ordered_rows)
         taken = n_rows + len(lines) + 5 + said
         self.set_class(bool(lines) and taken <= self.size.height, "-charts")
-        chart.update(_inked_lines(lines))
+        chart.update(inked_lines(lines))
         self._draw_soon()
 
     @property
@@ -483,7 +483,7 @@ class ComparePane(Pane):
             self.show_session()
 
 
-def _inked_lines(lines: list[str]) -> Text:
+def inked_lines(lines: list[str]) -> Text:
     """Bars in colours that keep neighbours apart, as on the first screen."""
     text = Text(no_wrap=True, overflow="crop")
     nth = 0

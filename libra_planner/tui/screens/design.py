@@ -1,12 +1,13 @@
-"""Design: the plan as a form, bandwidths as bars, figures that follow every change."""
+"""Design: the plan as a tree, bandwidths as bars, figures that follow every change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -25,7 +26,8 @@ from libra_planner.tui.screens.bars import (
     traded_bandwidth,
 )
 from libra_planner.tui.screens.pane import VERY_WIDE, Pane
-from libra_planner.tui.screens.plan_form import OPTIONAL, FormField, PlanForm
+from libra_planner.tui.screens.plan_fields import FormField
+from libra_planner.tui.screens.plan_form import PlanForm
 from libra_planner.tui.session import Bandwidth, Reading
 from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import (
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
     from libra_planner.tui.session import Frontier, Optimum
+    from libra_planner.views.cells import Table as CellTable
 
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9
@@ -168,6 +171,44 @@ def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
     return text if faster or cheaper else text.append("\nno point of it is better")
 
 
+_SIGNS = {" shorter": "-", " longer": "+", " less": "-", " more": "+"}
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What one more is worth: as ``optimize`` prints it, or with signs where that is too wide."""
+
+    table: CellTable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from libra_planner.views.renderers.terminal import rich_table
+
+        whole = rich_table(self.table)
+        if console.measure(whole).maximum <= options.max_width:
+            yield whole
+            return
+        yield Text("What one more is worth at the optimum: a slope", "italic")
+        short = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+        short.add_column("one more", no_wrap=True, overflow="ellipsis")
+        short.add_column("step time", justify="right", no_wrap=True)
+        short.add_column("cost", justify="right", no_wrap=True)
+        for row in self.table.rows:
+            unit, of, *changes = (str(cell.shown) for cell in row)
+            of = of.partition(" (line")[0]
+            short.add_row(Text(f"{unit} {of}"), *map(Text, map(signed, changes)))
+        yield short
+
+
+def signed(change: str) -> str:
+    """A change in words as one with a sign.
+
+    >>> signed("75.927 us shorter"), signed("$19.05k more"), signed("-")
+    ('-75.927 us', '+$19.05k', '-')
+    """
+    found = [(word, sign) for word, sign in _SIGNS.items() if change.endswith(word)]
+    return f"{found[0][1]}{change.removesuffix(found[0][0])}" if found else change
+
+
 _CALM_S = 0.1
 """Pause between two changes in which the pictures are drawn."""
 _PLOT_SHARE, _LEAST_PLOT = 0.25, 9
@@ -185,7 +226,9 @@ class DesignPane(Pane):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield PlanForm(self._edit, self._settle, self._ask_value, self._drop_empty_rule)
+            yield PlanForm(
+                self._edit, self._settle, self._ask_value, self._drop_empty_rule, self._add_rule
+            )
             with VerticalScroll(id="right", can_focus=False):
                 with Vertical(id="design-top"):
                     with VerticalScroll(id="faults"):
@@ -208,10 +251,11 @@ class DesignPane(Pane):
         self.remove_class("-form")
         self.query_one("#faults" if self.session.faults else "#bandwidths").focus()
 
-    def focus_form(self) -> None:
-        """Go to the first field that is wrong, else to the first; one column shows it instead."""
+    def focus_form(self, key: str = "") -> None:
+        """Go to a field; without one to the first that is wrong, else the first."""
         self.add_class("-form")
-        self.call_after_refresh(self.query_one(PlanForm).focus_first)
+        form = self.query_one(PlanForm)
+        self.call_after_refresh(partial(form.focus_key, key) if key else form.focus_first)
 
     def flush(self) -> None:
         """Take what is being typed into the form."""
@@ -329,19 +373,21 @@ class DesignPane(Pane):
         table: RenderableType = Text("")
         if optimum is not None:
             from libra_planner.views.design import worth_table
-            from libra_planner.views.renderers.terminal import rich_table
 
             worth = worth_table(optimum.shadow or ())
             shown = proof(optimum, is_shown=self.session.is_proven(evaluation))
-            table = rich_table(worth) if worth else table
+            table = Worth(worth) if worth else table
         self._say_standing()
         if evaluation is not None:
             self.query_one("#proof", Card).show(shown)
             self.query_one("#worth", Card).show(table)
 
     def _edit(self, key: str, text: str) -> None:
-        nothing = "null" if key in OPTIONAL else ""
-        self.cockpit.apply_edit(key, text if text.strip() else nothing)
+        self.cockpit.apply_edit(key, text)
+
+    def _add_rule(self, text: str) -> None:
+        self.session.add_rule(text)
+        self.cockpit.reread()
 
     def _drop_empty_rule(self, field: FormField) -> None:
         kind, _, index = field.key.partition(".")

@@ -80,12 +80,18 @@ class FrontierPane(Pane):
         self._draw()
 
     def frontier_failed(self, text: str) -> None:
+        self._shown, self._drawn = None, ()
         self._table.show((), ())
-        self.query_one(PointPlot).clear()
         self.say(text)
 
     def say(self, text: str) -> None:
-        self.query_one("#frontier-note", Card).show(Text(text, "italic"))
+        """In the place of the plot where there is none, else under the table."""
+        is_drawn = self._shown is not None
+        self.query_one("#frontier-note", Card).show(Text(text if is_drawn else "", "italic"))
+        if not is_drawn:
+            self._drawn = ()
+            self.query_one("#frontier-title", Static).update("")
+            self.query_one(PointPlot).say(text)
 
     @property
     def _table(self) -> RowTable:

@@ -48,6 +48,9 @@ class Host(Protocol):
     def reread(self) -> None:
         """Read the plan again after its settings changed."""
 
+    def when_read(self, then: Callable[[], object]) -> None:
+        """Do something once the plan is read, which is under way."""
+
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen."""
 

@@ -1,235 +1,43 @@
-"""The plan as a form: a row per value, its line in the file, what is wrong under it."""
+"""The plan as a tree: a line per value, its line in the file, what may be meant, what is wrong."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.events import DescendantBlur
+from textual.events import DescendantBlur, DescendantFocus
 from textual.suggester import Suggester
 from textual.timer import Timer
-from textual.widgets import Input, Select, Static
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Select, Static
 
-from libra_planner.errors import Fault
-from libra_planner.reading.document import dotted_key, value_at
+from libra_planner.errors import Fault, closest
+from libra_planner.tui.screens.plan_fields import (
+    BRANCH,
+    CHOICE,
+    NEW_KEY,
+    NEW_RULE,
+    FormField,
+    Words,
+    about,
+    candidates,
+    completion,
+    fault_text,
+    faults_by_key,
+    form_fields,
+    is_open,
+    shapes,
+    words,
+)
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
-
-_FIELDS = {
-    "workload": ("workload", "always"),
-    "workloads": ("workloads", ""),
-    "group_objective": ("group aim", ""),
-    "fabric.topology": ("topology", "always"),
-    "fabric.tiers": ("tiers", "always"),
-    "parallelism": ("parallel", ""),
-    "parallelism.tp": ("tp", "always"),
-    "parallelism.dp": ("dp", "always"),
-    "global_batch": ("batch", "always, optional"),
-    "npu": ("npu", "optional"),
-    "cost_model": ("prices", "always"),
-    "prices": ("priced by", ""),
-    "fixed_cost": ("fixed cost", "optional"),
-    "training_loop": ("loop", "always"),
-    "contention": ("contention", ""),
-    "fidelity": ("fidelity", ""),
-    "fabric.latency_ns": ("latency ns", "optional"),
-    "fabric.link_options": ("catalogue", "optional"),
-    "fabric.bill_options": ("to buy", "optional"),
-    "fabric.realization": ("links", "optional"),
-    "objective": ("objective", "always"),
-}
-"""Keys in the order of the form, other keys of a plan follow: the label, whether it is shown even
-where the plan does not say it, and whether an empty field takes the value away."""
-
-OPTIONAL = frozenset(key for key, (_, marks) in _FIELDS.items() if "optional" in marks)
-"""Values that an empty field takes away."""
-
-
-@dataclass(frozen=True)
-class FormField:
-    """One editable value.
-
-    Parameters
-    ----------
-    key : dotted path, as ``--set`` takes it.
-    label : for people.
-    text : the value as one types it; empty where the plan says nothing.
-    line : in the file; ``None`` for a value that was edited or is not there.
-    choices : known names; empty for free text.
-    edited : whether it differs from the file.
-    is_list : whether it is names, typed with commas between them.
-    words : texts that may be meant by what is typed.
-    """
-
-    key: str
-    label: str
-    text: str
-    line: int | None
-    choices: tuple[str, ...] = ()
-    edited: bool = False
-    is_list: bool = False
-    words: tuple[str, ...] = ()
-
-    def setting(self, typed: str) -> str:
-        """What ``--set`` takes of a text: of a list, names without brackets.
-
-        >>> FormField("k", "k", "", None, is_list=True).setting("node, pod")
-        '["node", "pod"]'
-        """
-        is_names = self.is_list and typed.strip() and not typed.lstrip().startswith("[")
-        return json.dumps([one.strip() for one in typed.split(",")]) if is_names else typed
-
-
-def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField]:
-    """Fields of a plan from top to bottom; its rules last, one each."""
-    value = document.value if isinstance(document.value, dict) else {}
-    edited = {setting.partition("=")[0].strip() for setting in settings}
-    found = []
-    for key, label in _labels(value):
-        found_value = _at(value, key)
-        place, text = document.places.get(dotted_key(key)), value_text(found_value)
-        line = place.line if place else None
-        touched = any(key == one or key.startswith(f"{one}.") for one in edited)
-        is_list = key == _TIERS_KEY or _is_names(found_value)
-        choices, words = _choices(key, text), _words(key, value)
-        found.append(FormField(key, label, text, line, choices, touched, is_list, words))
-    return found
-
-
-def _labels(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Keys and labels in the order of the form."""
-    hidden, rules = _hidden_keys(value), value.get("constraints")
-    for key, (label, marks) in _FIELDS.items():
-        if key not in hidden and ("always" in marks or _at(value, key) is not None):
-            yield key, label
-    known = {key.partition(".")[0] for key in _FIELDS} | {"constraints"}
-    yield from ((key, key.replace("_", " ")) for key in value if key not in known)
-    if isinstance(rules, list):
-        yield from ((f"constraints.{i}", f"rule {i + 1}") for i in range(len(rules)))
-    elif rules is not None:
-        yield "constraints", "rules"
-
-
-def _hidden_keys(value: dict[str, Any]) -> set[str]:
-    """Fields of another form of plan: of a group, of group sizes per phase, of degrees."""
-    degrees, is_group = value.get("parallelism"), "workloads" in value
-    hidden = {"workload", "global_batch"} if is_group else set()
-    by_degree = isinstance(degrees, dict) and not set(degrees) - {"tp", "dp"}
-    if by_degree or (degrees is None and not is_group):
-        return hidden | {"parallelism"}
-    return hidden | {"parallelism.tp", "parallelism.dp"}
-
-
-def _at(value: Any, key: str) -> Any:
-    """The value of a key; nothing where there is none."""
-    try:
-        return value_at(value, dotted_key(key))
-    except (LookupError, TypeError):
-        return None
-
-
-def value_text(value: Any) -> str:
-    """A value as one types it: names plain, with commas between them, maps in one line.
-
-    >>> value_text("RI(4)"), value_text(8192), value_text(["node", "pod"]), value_text(None)
-    ('RI(4)', '8192', 'node, pod', '')
-    """
-    if value is None:
-        return ""
-    if _is_names(value):
-        return ", ".join(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _is_names(value: Any) -> bool:
-    """Whether it is a list of names that commas can stand between.
-
-    >>> _is_names(["node", "pod"]), _is_names(["a, b"]), _is_names([]), _is_names([1])
-    (True, False, False, False)
-    """
-    if not isinstance(value, list) or not value:
-        return False
-    return all(
-        isinstance(x, str) and x.strip() == x != "" and not set(x) & {",", "["} for x in value
-    )
-
-
-def _words(key: str, plan: dict[str, Any]) -> tuple[str, ...]:
-    """What may be meant by what is typed into a field: of rules those of the plan's tiers too."""
-    if not key.startswith("constraints."):
-        return {"fabric.topology": _TOPOLOGIES, _TIERS_KEY: _TIERS}.get(key, ())
-    tiers = _at(plan, _TIERS_KEY)
-    names = tiers if _is_names(tiers) else []
-    tapers = (
-        [f"taper({one}) <= 4" for one in names] if "[" in str(_at(plan, "fabric.topology")) else []
-    )
-    return (*_RULES, *tapers, *(f"{one} <= 100 GB/s" for one in names))
-
-
-def completion(text: str, words: tuple[str, ...], blocks: tuple[str, ...] = ()) -> str | None:
-    """The first of the words that begins as the text does, or the block that its end begins.
-
-    >>> completion("taper(l", ("taper(leaf) <= 4",)), completion("SW(8)_[s", (), ("RI(4)", "SW(8)"))
-    ('taper(leaf) <= 4', 'SW(8)_[SW(8)')
-    """
-    whole = [word for word in words if text and word.casefold().startswith(text.casefold())]
-    if whole:
-        return whole[0]
-    part = text.rpartition("_")[2].removeprefix("[")
-    meant = [one for one in blocks if part and one.casefold().startswith(part.casefold())]
-    return text.removesuffix(part) + meant[0] if meant else None
-
-
-def _choices(key: str, text: str) -> tuple[str, ...]:
-    """Known names of a key, and what the plan says if it is another one."""
-    from libra_planner.reading import bundled
-
-    kinds = {"workload": "workloads", "cost_model": "cost-models"}
-    known = tuple(bundled.names(kinds[key])) if key in kinds else _literals(key)
-    return known if not known or text in known or not text else (*known, text)
-
-
-def _literals(key: str) -> tuple[str, ...]:
-    """What the plan's format lets a key be; nothing for free text."""
-    from libra_planner.plan.models import GroupPlanSpec, PlanSpec
-
-    known = GroupPlanSpec.model_fields | PlanSpec.model_fields
-    kind: Any = known[key].annotation if key in known else None
-    if kind is bool:
-        return ("true", "false")
-    while get_args(kind) and get_origin(kind) is not Literal:  # The first, or what is annotated.
-        kind = get_args(kind)[0]
-    return get_args(kind)
-
-
-def faults_by_key(faults: tuple[Fault, ...], keys: list[str]) -> dict[str, list[Fault]]:
-    """Faults under the field they are about; those of no field under the empty key."""
-    found: dict[str, list[Fault]] = {}
-    for fault in faults:
-        # Its own path in the plan, or that of the edit it comes from.
-        path = fault.path or (fault.place.file if fault.place else "").partition(": --set ")[2]
-        owners = [k for k in keys if path == k or path.startswith((f"{k}.", f"{k} "))]
-        inside = [k for k in keys if path and k.startswith(f"{path}.")]
-        key = max(owners, key=len, default=(*inside, "")[0])
-        found.setdefault(key, []).append(fault)
-    return found
-
-
-def fault_text(fault: Fault) -> str:
-    """A fault under its field: without the path that the field already says."""
-    text = ", ".join(part for part in (fault.got, fault.expected) if part)
-    text = f"{text}; {fault.fix}" if fault.fix else text
-    line = fault.place.line if fault.place else None
-    return f"line {line}: {text}" if line else text
-
 
 DEBOUNCE_S = 0.15
 """Pause in typing after which a value is taken."""
@@ -237,44 +45,56 @@ DEBOUNCE_S = 0.15
 OTHER = "\0other"
 """The choice that asks for a value of one's own."""
 
-_ASKED = ("workload", "cost_model", "training_loop")
-"""Choices beside which a path or an expression may stand."""
+_MOST_OFFERED = 6
+"""Candidates under a field."""
+_NEW = (NEW_RULE, NEW_KEY)
 
 
-_RULES = (
-    "total == 500 GB/s", "dim1 >= dim2", "cost <= 20 M$", "step_time <= 900 ms",
-    "memory <= 76 GB",
-)  # fmt: skip
-_TOPOLOGIES = ("RI(4)_FC(8)_RI(4)_SW(32)", "SW(8)_[SW(32)_SW(8)]", "SW(72)_SW(16)", "FC(8)_SW(32)")
-_BLOCKS = ("RI(4)", "FC(8)", "SW(8)")
-_TIERS = ("chiplet, package, node, pod", "node, leaf, spine", "node, leaf")
-_TIERS_KEY = "fabric.tiers"
+class Choice(Select[str], inherit_bindings=False):
+    """One of known names; arrows go to the next field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "show_overlay", "Choose", show=True)
+    ]
 
 
 class Completion(Suggester):
-    """What the right arrow completes while a topology, tiers or a rule is typed."""
+    """What the right arrow completes."""
 
-    def __init__(self, field: FormField) -> None:
+    def __init__(self, meant: Callable[[], Words]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
-        self._words = field.words
-        self._blocks = _BLOCKS if field.key == "fabric.topology" else ()
+        self._meant = meant
 
     async def get_suggestion(self, value: str) -> str | None:
-        return completion(value, self._words, self._blocks)
+        return completion(value, self._meant())
 
 
 class FieldRow(Vertical):
-    """One value: label, line, input, faults."""
+    """One line of the tree: label, line, editor, faults.
 
-    def __init__(self, field: FormField) -> None:
+    Parameters
+    ----------
+    field : what it shows.
+    meant : gives what may be meant there.
+    """
+
+    def __init__(self, field: FormField, meant: Callable[[str], Words]) -> None:
         super().__init__()
         self.field = field
+        self.is_emptied = False  # By a person, so that another value may take its place.
         self._faults: list[str] = []
-        self.editor: Input | Select[str] = (
-            Select(self._options(), value=self._value, compact=True, prompt="default")
-            if field.choices
-            else Input(field.text, compact=True, select_on_focus=False, suggester=Completion(field))
-        )
+        self.editor: Input | Select[str] | Static
+        if field.kind == BRANCH:
+            self.editor = Static()
+        elif field.kind == CHOICE:
+            self.editor = Choice(
+                self._options(), value=self._value, compact=True, prompt=field.default or "-"
+            )
+        else:
+            suggester = Completion(partial(meant, field.key))
+            self.editor = Input(
+                field.text, field.default, compact=True, select_on_focus=False, suggester=suggester
+            )
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -289,24 +109,19 @@ class FieldRow(Vertical):
 
     def _options(self) -> list[tuple[Text, str]]:
         options = [(Text(choice), choice) for choice in self.field.choices]
-        return [*options, (Text("other ..."), OTHER)] if self.field.key in _ASKED else options
+        return [*options, (Text("other ..."), OTHER)] if is_open(self.field.key) else options
 
     def _label(self) -> Text:
         where = "*" if self.field.edited else str(self.field.line or "")
         text = Text(f"{where:>3} ", "dim", no_wrap=True, overflow="ellipsis")
-        text.append(self.field.label, "")
-        return text
+        return text.append(" " * self.field.depth).append(self.field.label, "not dim")
 
     def show(self, field: FormField, faults: list[str]) -> None:
         """Bring the row up to date; what is being typed stays."""
         before, self.field = self.field, field
         if before != field:
             self.query_one(".label", Static).update(self._label(), layout=False)
-        if faults != self._faults:
-            self._faults = faults
-            self.set_class(bool(faults), "wrong")
-            text = "\n".join(f"! {fault}" for fault in faults)
-            self.query_one(".faults", Static).update(Text(text))
+        self.say(faults)
         editor = self.editor
         with self.prevent(Input.Changed, Select.Changed):
             if isinstance(editor, Select):
@@ -314,8 +129,18 @@ class FieldRow(Vertical):
                     editor.set_options(self._options())
                 if editor.value != self._value:
                     editor.value = self._value
-            elif editor.value != field.text and not editor.has_focus:
-                editor.value = field.text
+            elif isinstance(editor, Input) and (self.is_emptied or not editor.has_focus):
+                if field.key not in _NEW:
+                    editor.value = field.text
+                self.is_emptied = False
+
+    def say(self, faults: list[str]) -> None:
+        """Say what is wrong under the value."""
+        if faults != self._faults:
+            self._faults = faults
+            self.set_class(bool(faults), "wrong")
+            text = "\n".join(f"! {fault}" for fault in faults)
+            self.query_one(".faults", Static).update(Text(text))
 
 
 class PlanForm(VerticalScroll, can_focus=False):
@@ -327,11 +152,14 @@ class PlanForm(VerticalScroll, can_focus=False):
     settled : called when a field is left, so that the next edit is a step of its own.
     asked : called with a field whose value is to be typed instead of chosen.
     emptied : called with a field that was left empty by Enter.
+    ruled : called with the text of a new design rule.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Field before", show=False),
         Binding("down", "move(1)", "Next field", show=False),
+        Binding("ctrl+space,ctrl+@", "offer", "List", key_display="^space", show=True),
+        Binding("ctrl+l", "remove", "Remove", show=True),
     ]
 
     def __init__(
@@ -340,26 +168,43 @@ class PlanForm(VerticalScroll, can_focus=False):
         settled: Callable[[], None],
         asked: Callable[[FormField], None],
         emptied: Callable[[FormField], None],
+        ruled: Callable[[str], None],
     ) -> None:
         super().__init__(id="form")
         self.border_title = "Plan"
         self._edited, self._settled, self._asked, self._emptied = edited, settled, asked, emptied
+        self._ruled = ruled
         self._pending: dict[str, str] = {}
         self._timer: Timer | None = None
         self._rows: list[FieldRow] = []
+        self._shown: tuple[Document, tuple[str, ...], tuple[Fault, ...]] | None = None
+        self._wanted: list[str] = []
+        self._file = ""
+
+    def compose(self) -> ComposeResult:
+        yield OptionList(id="form-words", compact=True)
+        yield Static(id="form-about")
+
+    def on_mount(self) -> None:
+        self._offered.can_focus = False
+
+    @property
+    def _offered(self) -> OptionList:
+        return self.query_one("#form-words", OptionList)
 
     def show(
         self, document: Document, settings: tuple[str, ...], faults: tuple[Fault, ...]
     ) -> None:
         """Show the plan's values, and what is wrong under each."""
-        fields = form_fields(document, settings)
+        self._shown = document, settings, faults
+        if document.file != self._file:
+            self._file, self._wanted = document.file, []
+        fields = form_fields(document, settings, self._wanted)
         by_key = faults_by_key(faults, [field.key for field in fields])
-        before = [(row.field.key, bool(row.field.choices)) for row in self._rows]
-        if before != [(field.key, bool(field.choices)) for field in fields]:
-            self.query(FieldRow).remove()
-            self._rows = [FieldRow(field) for field in fields]
-            self.mount(*self._rows)
+        self._make_rows(fields)
         for row, field in zip(self._rows, fields, strict=True):
+            if field.key in _NEW:
+                continue  # What stands there is not the plan's yet.
             texts = [fault_text(fault) for fault in by_key.get(field.key, ())]
             show = partial(self._show_row, row, field, texts)
             if row.is_mounted:
@@ -367,15 +212,45 @@ class PlanForm(VerticalScroll, can_focus=False):
             else:
                 self.call_after_refresh(show)
 
+    def _make_rows(self, fields: list[FormField]) -> None:
+        """A row per field: those that are there stay, with what is being typed."""
+        known = {(row.field.key, row.field.kind): row for row in self._rows}
+        wanted = [(field.key, field.kind) for field in fields]
+        if [one for one in known if one in wanted] != [one for one in wanted if one in known]:
+            known = {}  # Another order.
+        rows = [
+            known.get((field.key, field.kind)) or FieldRow(field, self._meant) for field in fields
+        ]
+        gone, there = set(self._rows) - set(rows), set(self._rows) & set(rows)
+        if there:
+            for above, row in pairwise([None, *rows]):
+                if row not in there and row is not None:
+                    self.mount(row, **({"after": above} if above else {"before": 0}))
+        else:
+            self.mount(*rows, before=0)
+        self.remove_children([row for row in self._rows if row in gone])
+        self._rows = rows
+
     def _show_row(self, row: FieldRow, field: FormField, faults: list[str]) -> None:
         if row.is_attached and row.query(".label"):
             row.show(field, faults)
 
+    def _meant(self, key: str) -> Words:
+        """What may be meant in a field of the plan as it is shown."""
+        return words(key, self._shown[0]) if self._shown else Words()
+
     def focus_first(self) -> None:
         """Focus the first field that is wrong, else the first."""
-        wrong = [row for row in self._rows if row.has_class("wrong")]
-        for row in [*wrong, *self._rows][:1]:
+        wrong = [i for i, row in enumerate(self._rows) if row.has_class("wrong")]
+        rows = [*self._rows[min(wrong, default=0) :], *self._rows]
+        for row in [row for row in rows if row.field.kind != BRANCH][:1]:
             row.editor.focus()
+
+    def focus_key(self, key: str) -> None:
+        """Focus the field of a key, once it is there."""
+        for row in self._rows:
+            if row.field.key == key:
+                self.call_after_refresh(row.editor.focus)
 
     def flush(self) -> None:
         """Take what was typed and not taken yet."""
@@ -386,50 +261,150 @@ class PlanForm(VerticalScroll, can_focus=False):
         for key, text in pending.items():
             self._edited(key, text)
 
+    def _add(self, row: FieldRow) -> None:
+        """Take a new rule, or show a new key."""
+        assert isinstance(row.editor, Input)
+        text = row.editor.value.strip()
+        if not text or self._shown is None:
+            return
+        key, _, value = text.replace("=", ":", 1).partition(":")
+        if row.field.key == NEW_KEY and not shapes(key.strip()):
+            known = self._meant(NEW_KEY).whole
+            fix = closest(key.strip(), [one.rpartition(".")[2] for one in known])
+            row.say([f"got {key.strip()!r}, expected a key of a plan; {fix}"])
+            return
+        row.say([])
+        with self.prevent(Input.Changed):
+            row.editor.value = ""
+        if row.field.key == NEW_RULE:
+            self._ruled(text)
+        elif value.strip():
+            self._edited(key.strip(), value.strip())
+        else:
+            self._wanted.append(key.strip())
+            self.show(*self._shown)
+            self.focus_key(key.strip())
+
+    # What is offered
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        row = self._row_of(event.widget)
+        if row is not None:
+            self.query_one("#form-about", Static).update(Text(about(row.field.key)))
+
+    def action_offer(self) -> None:
+        """List what may stand in the field; ↓ and Enter take one."""
+        row = self._row_of(self.screen.focused)
+        if row is not None and isinstance(row.editor, Input):
+            meant = self._meant(row.field.key)
+            self._offer(row, candidates(row.editor.value, meant) or list(meant.whole))
+
+    def _offer(self, row: FieldRow | None, found: list[str]) -> None:
+        """Show candidates under a field; none where there are none."""
+        offered = self._offered
+        offered.display = bool(found)
+        offered.clear_options()
+        if row is not None and found:
+            self.move_child(offered, after=row)
+            offered.add_options([Text(one, no_wrap=True) for one in found[:_MOST_OFFERED]])
+            offered.highlighted = None
+
+    def _take_offered(self, row: FieldRow) -> bool:
+        """Put the chosen candidate into the field; whether there was one."""
+        offered, editor = self._offered, row.editor
+        chosen = offered.highlighted
+        if not offered.display or chosen is None or not isinstance(editor, Input):
+            return False
+        text = str(offered.get_option_at_index(chosen).prompt)
+        with self.prevent(Input.Changed):
+            editor.value = text
+        editor.action_end()
+        self._offer(None, [])
+        self._type(row.field, text)
+        return True
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        row = self._row_of(self.screen.focused)
+        if row is not None:
+            self._take_offered(row)
+
+    # What is typed and chosen
+
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        field = self._field_of(event.input)
-        if field is None or (event.value == field.text and field.key not in self._pending):
+        row = self._row_of(event.input)
+        if row is None:
             return
-        self._pending[field.key] = field.setting(event.value)
+        field, text = row.field, event.value
+        is_typed = event.input.has_focus and bool(text)
+        self._offer(row, candidates(text, self._meant(field.key)) if is_typed else [])
+        self._type(field, text)
+
+    def _type(self, field: FormField, text: str) -> None:
+        """Take a text once keys have paused; what adds something waits for Enter."""
+        if field.key in _NEW or (text == field.text and field.key not in self._pending):
+            return
+        self._pending[field.key] = field.setting(text)
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(DEBOUNCE_S, self.flush)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
+        row = self._row_of(event.input)
+        if row is None or self._take_offered(row):
+            return
         self.flush()
-        field = self._field_of(event.input)
-        if field is not None and not event.value.strip():
-            self._emptied(field)
+        self._offer(None, [])
+        if row.field.key in _NEW:
+            self._add(row)
+        elif not event.value.strip():
+            row.is_emptied = True
+            self._emptied(row.field)
         self._settled()
 
     def on_select_changed(self, event: Select.Changed) -> None:
         event.stop()
-        field = self._field_of(event.select)
-        if field is None or event.value in (Select.NULL, field.text):
+        row = self._row_of(event.select)
+        if row is None or event.value in (Select.NULL, row.field.text):
             return
         if event.value == OTHER:
-            value: Any = field.text or Select.NULL
+            value: Any = row.field.text or Select.NULL
             with self.prevent(Select.Changed):
                 event.select.value = value
-            self._asked(field)
+            self._asked(row.field)
         else:
-            self._edited(field.key, str(event.value))
+            self._edited(row.field.key, str(event.value))
             self._settled()
 
-    def on_descendant_blur(self, _event: DescendantBlur) -> None:
+    def on_descendant_blur(self, event: DescendantBlur) -> None:
+        self._offer(None, [])
+        row = self._row_of(event.widget)
+        if row is not None and row.field.key in _NEW and isinstance(row.editor, Input):
+            row.say(["not in the plan yet: Enter adds it"] if row.editor.value.strip() else [])
         self.flush()
         self._settled()
 
     def action_move(self, by: int) -> None:
-        """Go to another field."""
-        editors = [row.editor for row in self._rows]
-        focused = [i for i, editor in enumerate(editors) if editor.has_focus]
+        """Go to another field, or to another of the candidates under it."""
+        offered = self._offered
+        if offered.display and not (by < 0 and offered.highlighted is None):
+            (offered.action_cursor_down if by > 0 else offered.action_cursor_up)()
+            return
+        rows = [row for row in self._rows if row.field.kind != BRANCH]
+        focused = [i for i, row in enumerate(rows) if row.editor.has_focus]
         if focused:
-            editors[(focused[0] + by) % len(editors)].focus()
+            rows[(focused[0] + by) % len(rows)].editor.focus()
         else:
             self.focus_first()
 
-    def _field_of(self, editor: Any) -> FormField | None:
-        return next((row.field for row in self._rows if row.editor is editor), None)
+    def action_remove(self) -> None:
+        """Take the value away: a rule goes, another key has its default."""
+        row = self._row_of(self.screen.focused)
+        if row is not None and isinstance(row.editor, Input):
+            row.editor.value = ""
+            row.editor.post_message(Input.Submitted(row.editor, ""))
+
+    def _row_of(self, editor: Widget | None) -> FieldRow | None:
+        return next((row for row in self._rows if row.editor is editor), None)

@@ -23,10 +23,10 @@ from textual.widgets import Input, Label, Select
 from libra_planner.files import read_text, write_files
 from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.files import edited_text, typed_path
-from libra_planner.tui.screens.compare import compared_rows
+from libra_planner.tui.screens.compare import bar_lines, compared_rows, inked_lines
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Pin, Report
-from libra_planner.tui.widgets import Card, Checklist
+from libra_planner.tui.widgets import Card, Checklist, Drawn
 from libra_planner.tui.work import Ticket, run_apart
 
 FORMATS = ("html", "xlsx", "csv", "md", "pdf")
@@ -172,6 +172,28 @@ def plan_text(pin: Pin) -> str:
     return edited_text(read_text(pin.path), (*pin.settings_now(), *paths), str(pin.path))
 
 
+def pictures(pins: Sequence[Pin], n_cells: int) -> RenderableType:
+    """Bars of step time and cost, then fabric and step of as many designs as there is room for."""
+    from libra_planner.tui.pictures.designs import PICTURES
+
+    shown = pins[: max(n_cells // _LEAST_PICTURE, 1)]
+    grid = Table.grid(*(Column(ratio=1) for _ in shown), expand=True)
+    for title, picture in PICTURES.values():
+        drawn = [Drawn(partial(picture, pin.problem, pin.evaluation)) for pin in shown]
+        named = zip(shown, drawn, strict=True)
+        grid.add_row(
+            *(
+                Panel(one, title=Text(f"{pin.name}. {title}"), title_align="left")
+                for pin, one in named
+            )
+        )
+    return Group(inked_lines(bar_lines(pins, n_cells)), Text(), grid)
+
+
+_LEAST_PICTURE = 60
+"""Cells of a design's pictures."""
+
+_CALM_S = 0.1
 _HINT = "Space chooses designs and formats, w writes the report"
 _NO_CHECK = "no"
 
@@ -204,6 +226,7 @@ class ReportPane(Pane):
                     )
             with VerticalScroll(id="report-right"):
                 yield Card(_HINT, id="report-result")
+                yield Card(id="report-pictures")
 
     def show_session(self) -> None:
         designs = self.query_one("#report-designs", Checklist)
@@ -220,6 +243,9 @@ class ReportPane(Pane):
         """Write the report."""
         listed, formats = self.session.pins, self.query_one("#report-formats", Checklist)
         pins = [listed[i] for i in self.query_one("#report-designs", Checklist).chosen]
+        if not listed and not self.session.current and not self.session.faults:
+            self.cockpit.when_read(self.action_write)
+            return
         if not listed:
             pinned = self.cockpit.action_pin()
             pins = [pinned] if pinned else []
@@ -259,6 +285,12 @@ class ReportPane(Pane):
             card.show(Group(Text(f"{self._said}\n"), figures_table(self.session.pins, n_cells)))
         else:
             card.show(Text(self._said))
+        self.set_timer(_CALM_S, self._draw_pictures)
+
+    def _draw_pictures(self) -> None:
+        """Under what there is to read, once keys have paused."""
+        card, pins = self.query_one("#report-pictures", Card), self.session.pins
+        card.show(pictures(pins, card.content_size.width) if pins else Text())
 
     def on_resize(self, _event: Resize) -> None:
         self.call_after_refresh(self._draw)

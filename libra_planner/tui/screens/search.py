@@ -39,7 +39,7 @@ class SearchPane(Pane):
                 yield Card(_HINT, id="search-state")
                 yield RowTable()
             with Vertical(id="search-picture"):
-                yield PointPlot("search-plot")
+                yield PointPlot("search-plot", "step time over cost of each: g searches")
 
     def say(self, text: str) -> None:
         self.query_one("#search-state", Card).show(Text(text))

@@ -72,7 +72,7 @@ class SweepPane(Pane):
                     yield Input("", compact=True, id="sweep-folder")
             with Vertical(id="sweep-picture"):
                 yield Static(id="sweep-title")
-                yield PointPlot("sweep-plot")
+                yield PointPlot("sweep-plot", "a point for each design: g runs the sweep")
                 yield Card(id="sweep-row")
             with Vertical(id="sweep-right"):
                 yield Static(_HINT, id="sweep-state")
@@ -103,7 +103,7 @@ class SweepPane(Pane):
         path, problem = self.session.path, self.session.problem
         is_new = self._known is None and self._plan == path and self._is_unedited
         if is_new and problem is not None:
-            self._own = sweeps.template(path, problem.total_bandwidth_bytes_per_s())
+            self._own = sweeps.template(path)
             self.query_one(TextArea).text = self._own  # To begin with.
         if self.session.dirty:
             said.append("The plan has unsaved edits, which the sweep does not see: s saves.")
@@ -333,7 +333,7 @@ class SweepPane(Pane):
             said = [(one.label, one.cell(row[one.name])) for one in page.columns]
             details = pairs_text(said, self.query_one("#sweep-row").size.width)
         if page is None or not columns or not plot.size:
-            plot.clear()
+            plot.say("a point for each design: g runs the sweep")
         else:
             plane = self._known_plane(list(columns))
             across, up = (columns[name] for name in plane)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +19,8 @@ from libra_planner.sweeps.results import Answer, Results
 from libra_planner.sweeps.store import MANIFEST, Layout, RunDirectory, faults_of_writing, index_of
 from libra_planner.sweeps.template import design_plan
 from libra_planner.tui.files import real_path, typed_path
-from libra_planner.units import format_bytes, format_time, gigabytes_per_s
+from libra_planner.tui.session import plan_document
+from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from libra_planner.sweeps.spec import Sweep
@@ -100,19 +103,74 @@ def _number(value: Any) -> float:
     return float(value) if type(value) in (int, float) else math.nan
 
 
-def template(plan: Path, total_bytes_per_s: float | None) -> str:
-    """A sweep of the plan's budget to begin with."""
-    high = gigabytes_per_s(total_bytes_per_s or 0.0) or 1000.0
-    low, step = high / 5, high / 20
+_BOUND = re.compile(
+    r"\s*(taper\([^)]+\)|[A-Za-z_]\w*)\s*([<>=]=)\s*([0-9.]+)\s*([^\s0-9+*/-][^+*-]*)?$"
+)
+"""One name, its bound and the bound's unit."""
+_TAPERS = "[1, 2, 4, 8]"
+
+
+def template(plan: Path) -> str:
+    """A sweep of a plan to begin with: over its budget, or the speed and taper of its network.
+
+    All rules of the plan stay; what an axis replaces in them stands in braces.
+    """
+    document = plan_document(plan, ())
+    value = document.value if document and isinstance(document.value, dict) else {}
+    said = value.get("constraints")
+    rules = [str(rule) for rule in said] if isinstance(said, list) else []
+    axes, named = _axes(rules)
+    keys: dict[str, object] = {"constraints": named}
+    if not axes and value.get("prices") == "bill":
+        batch = value.get("global_batch") or 1024
+        axes, keys = {"batch": f"[{batch // 2}, {batch}, {batch * 2}]"}, {"global_batch": "{batch}"}
+    elif not axes:
+        axes = {"budget": _steps(1000.0)}
+        keys = {"constraints": [*rules, "total == {budget} GB/s"]}
+    lines = (f"  {key}: {json.dumps(one, ensure_ascii=False)}\n" for key, one in keys.items())
     return (
         "# Axes replace {names} below; any key of the plan can be one.\n"
         f"base: {real_path(plan)}\n"
-        "axes:\n"
-        f"  budget: {{from: {low:g}, to: {high * 2:g}, step: {step:g}}}\n"
-        "set:\n"
-        '  constraints: ["total == {budget} GB/s"]\n'
-        "objective: [performance]\n"
+        f"axes:\n{''.join(f'  {name}: {one}{chr(10)}' for name, one in axes.items())}"
+        f"set:\n{''.join(lines)}"
+        f"objective: [{value.get('objective', 'performance')}]\n"
     )
+
+
+def _steps(amount: float) -> str:
+    """From a fifth of an amount to twice as much."""
+    return f"{{from: {amount / 5:g}, to: {amount * 2:g}, step: {amount / 20:g}}}"
+
+
+def _axes(rules: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Axes that a plan's rules are fit for, and the rules with their names in braces.
+
+    >>> _axes(["leaf <= 50 GB/s", "taper(spine) == 2", "dim1 >= dim2"])[1]
+    ['leaf <= {speed} GB/s', 'taper(spine) == {taper}', 'dim1 >= dim2']
+    >>> _axes(["dim1 <= 300 GB/s", "total == 500 GB/s"])
+    ({'budget': '{from: 100, to: 1000, step: 25}'}, ['dim1 <= 300 GB/s', 'total == {budget} GB/s'])
+    """
+    found = [_BOUND.match(rule) for rule in rules]
+    axes: dict[str, str] = {}
+    is_budget = any(one and one[1] in ("total", "cost") for one in found)
+    named = []
+    for rule, bound in zip(rules, found, strict=True):
+        name = bound[1] if bound else ""
+        axis = (
+            "budget" if name in ("total", "cost") else "taper" if name[:6] == "taper(" else "speed"
+        )
+        if bound is None or axis in axes or (axis != "budget") == is_budget or name in _TIMES:
+            named.append(rule)
+            continue
+        amount = float(bound[3])
+        speeds = ", ".join(f"{amount * factor:g}" for factor in (0.5, 1, 2, 4))
+        axes[axis] = {"budget": _steps(amount), "taper": _TAPERS}.get(axis, f"[{speeds}]")
+        named.append(f"{name} {bound[2]} {{{axis}}} {bound[4] or ''}".rstrip())
+    return axes, named
+
+
+_TIMES = ("step_time", "memory")
+"""Bounds of rules that are no budget and no speed."""
 
 
 def count(text: str, file: Path, _progress: Report) -> str:
