@@ -1,12 +1,15 @@
-"""The design on screen as pictures: its fabric, its step, what a dimension's bandwidth changes."""
+"""The design on screen as pictures: its fabric, its step, what more of something changes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
 from rich.text import Text
 
 from libra_planner.evaluation import Evaluation
@@ -16,8 +19,10 @@ from libra_planner.step.layers import Training
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.tui.pictures import shapes
 from libra_planner.units import format_bandwidth, format_time, format_usd
+from libra_planner.views import cells
 from libra_planner.views.design import busy_fractions
 from libra_planner.views.plan import taper_texts
+from libra_planner.views.renderers.terminal import rich_table
 from libra_planner.views.training.step import step_payload
 
 if TYPE_CHECKING:
@@ -99,6 +104,42 @@ PICTURES = {
     "step": ("Step", step_picture),
 }
 """Of a design: titles, and what draws them for a number of cells."""
+
+
+_SIGNS = {" shorter": "-", " longer": "+", " less": "-", " more": "+"}
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What one more is worth: as ``optimize`` prints it, or with signs where that is too wide."""
+
+    table: cells.Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        whole = rich_table(self.table)
+        if console.measure(whole).maximum <= options.max_width:
+            yield whole
+            return
+        yield Text("What one more is worth at the optimum: a slope", "italic")
+        short = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+        short.add_column("one more", no_wrap=True, overflow="ellipsis")
+        short.add_column("step time", justify="right", no_wrap=True)
+        short.add_column("cost", justify="right", no_wrap=True)
+        for row in self.table.rows:
+            unit, of, *changes = (str(cell.shown) for cell in row)
+            of = of.partition(" (line")[0]
+            short.add_row(Text(f"{unit} {of}"), *map(Text, map(signed, changes)))
+        yield short
+
+
+def signed(change: str) -> str:
+    """A change in words as one with a sign.
+
+    >>> signed("75.927 us shorter"), signed("$19.05k more"), signed("-")
+    ('-75.927 us', '+$19.05k', '-')
+    """
+    found = [(word, sign) for word, sign in _SIGNS.items() if change.endswith(word)]
+    return f"{found[0][1]}{change.removesuffix(found[0][0])}" if found else change
 
 
 def _phases(training: Training, evaluation: Evaluation) -> dict[str, float]:

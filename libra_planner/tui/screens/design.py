@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
     from libra_planner.tui.session import Frontier, Optimum
-    from libra_planner.views.cells import Table as CellTable
 
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9
@@ -169,44 +167,6 @@ def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
         change = cheaper.cost_usd / evaluation.cost_usd - 1
         text.append(f"\n{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time")
     return text if faster or cheaper else text.append("\nno point of it is better")
-
-
-_SIGNS = {" shorter": "-", " longer": "+", " less": "-", " more": "+"}
-
-
-@dataclass(frozen=True)
-class Worth:
-    """What one more is worth: as ``optimize`` prints it, or with signs where that is too wide."""
-
-    table: CellTable
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from libra_planner.views.renderers.terminal import rich_table
-
-        whole = rich_table(self.table)
-        if console.measure(whole).maximum <= options.max_width:
-            yield whole
-            return
-        yield Text("What one more is worth at the optimum: a slope", "italic")
-        short = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-        short.add_column("one more", no_wrap=True, overflow="ellipsis")
-        short.add_column("step time", justify="right", no_wrap=True)
-        short.add_column("cost", justify="right", no_wrap=True)
-        for row in self.table.rows:
-            unit, of, *changes = (str(cell.shown) for cell in row)
-            of = of.partition(" (line")[0]
-            short.add_row(Text(f"{unit} {of}"), *map(Text, map(signed, changes)))
-        yield short
-
-
-def signed(change: str) -> str:
-    """A change in words as one with a sign.
-
-    >>> signed("75.927 us shorter"), signed("$19.05k more"), signed("-")
-    ('-75.927 us', '+$19.05k', '-')
-    """
-    found = [(word, sign) for word, sign in _SIGNS.items() if change.endswith(word)]
-    return f"{found[0][1]}{change.removesuffix(found[0][0])}" if found else change
 
 
 _CALM_S = 0.1
@@ -372,6 +332,7 @@ class DesignPane(Pane):
         shown = Text("o finds the best design for these rules", "italic")
         table: RenderableType = Text("")
         if optimum is not None:
+            from libra_planner.tui.pictures.designs import Worth
             from libra_planner.views.design import worth_table
 
             worth = worth_table(optimum.shadow or ())

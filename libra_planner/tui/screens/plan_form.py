@@ -261,10 +261,9 @@ class PlanForm(VerticalScroll, can_focus=False):
         for key, text in pending.items():
             self._edited(key, text)
 
-    def _add(self, row: FieldRow) -> None:
+    def _add(self, row: FieldRow, editor: Input) -> None:
         """Take a new rule, or show a new key."""
-        assert isinstance(row.editor, Input)
-        text = row.editor.value.strip()
+        text = editor.value.strip()
         if not text or self._shown is None:
             return
         key, _, value = text.replace("=", ":", 1).partition(":")
@@ -275,7 +274,7 @@ class PlanForm(VerticalScroll, can_focus=False):
             return
         row.say([])
         with self.prevent(Input.Changed):
-            row.editor.value = ""
+            editor.value = ""
         if row.field.key == NEW_RULE:
             self._ruled(text)
         elif value.strip():
@@ -358,7 +357,7 @@ class PlanForm(VerticalScroll, can_focus=False):
         self.flush()
         self._offer(None, [])
         if row.field.key in _NEW:
-            self._add(row)
+            self._add(row, event.input)
         elif not event.value.strip():
             row.is_emptied = True
             self._emptied(row.field)

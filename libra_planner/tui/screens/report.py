@@ -187,7 +187,7 @@ def pictures(pins: Sequence[Pin], n_cells: int) -> RenderableType:
                 for pin, one in named
             )
         )
-    return Group(inked_lines(bar_lines(pins, n_cells)), Text(), grid)
+    return Group(inked_lines(bar_lines(pins, n_cells - 2)), Text(), grid)
 
 
 _LEAST_PICTURE = 60
