@@ -208,7 +208,7 @@ def test_the_key_bar_says_how_to_leave_a_field(plan_file: Path) -> None:
         assert "Leave field" not in driver.text("#keys")
         driver.focus_key("constraints.0")
         await driver.pilot.pause()
-        assert driver.text("#keys").startswith(" esc Leave field ")
+        assert "esc Leave field" in driver.text("#keys")
         await driver.press("escape")
         assert "Leave field" not in driver.text("#keys")
         await driver.press("5", "i")

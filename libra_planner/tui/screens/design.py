@@ -26,7 +26,7 @@ from libra_planner.tui.screens.bars import (
 )
 from libra_planner.tui.screens.pane import VERY_WIDE, Pane
 from libra_planner.tui.screens.plan_fields import FormField
-from libra_planner.tui.screens.plan_form import PlanForm
+from libra_planner.tui.screens.plan_form import Choice, PlanForm
 from libra_planner.tui.session import Bandwidth, Reading
 from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import (
@@ -179,7 +179,7 @@ _CARDS = ("headline", "proof", "worth", "waits", "notes")
 class DesignPane(Pane):
     """The first screen."""
 
-    KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm)
+    KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm, Choice)
 
     _form_of: Reading | None = None
     _drawing: Timer | None = None

@@ -54,7 +54,7 @@ class Choice(Select[str], inherit_bindings=False):
     """One of known names; arrows go to the next field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,space", "show_overlay", "Choose", show=True)
+        Binding("enter,space", "show_overlay", "Choose", show=True, tooltip="Show known names.")
     ]
 
 
