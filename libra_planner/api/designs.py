@@ -136,13 +136,17 @@ class OneDesign(Shown):
         frame, axes = self.to_frame(), new_axes(axes, figsize=(6, 3.2))
         names = [f"{a}\n{b}" for a, b in zip(frame["dimension"], frame["tier"], strict=True)]
         places = range(len(names))
-        axes.bar([x - 0.2 for x in places], frame["bandwidth_GBps"], 0.4, label="this design")
+        left = 0.2 if self._equal_is_possible else 0.0
+        own = frame["bandwidth_GBps"]
+        bars = axes.bar([x - left for x in places], own, 0.4, label="this design")
+        axes.bar_label(bars, [f"{value:.4g}" for value in own])
         if self._equal_is_possible:
             equal = frame["equal_GBps"]
-            axes.bar([x + 0.2 for x in places], equal, 0.4, label="equal", color="0.8")
+            axes.bar([x + left for x in places], equal, 0.4, label="equal", color="0.8")
+            axes.legend()
         axes.set_xticks(list(places), names)
+        axes.margins(y=0.12)
         axes.set(ylabel="GB/s per NPU", title=f"Step time {format_time(self.figures.step_time_s)}")
-        axes.legend()
         return axes
 
     def save(self, path: str | Path) -> Path:

@@ -23,6 +23,7 @@ from libra_planner.views.cells import Block, escape
 from libra_planner.views.sweeps import figures
 from libra_planner.views.sweeps.answers import answer_table
 from libra_planner.views.sweeps.page import write_page
+from libra_planner.views.sweeps.remarks import remarks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +55,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         found = self.top(_MOST_ROWS)
         yield f"{escape(self.headline())}; the best of each objective"
         yield answer_table(found, self.axes, len(found.rows))
+        yield from map(escape, remarks(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Its answers as rows: ``top``, ``pareto`` and ``everything``."""

@@ -15,6 +15,7 @@ from libra_planner.views.renderers import terminal
 
 _TABLE = "border-collapse:collapse;margin:0.3em 0 0.8em 0"
 _CELL = "text-align:{};padding:0.15em 0.8em;vertical-align:top"
+_NUMBER = f"{_CELL};white-space:nowrap"
 _CAPTION = "text-align:left;font-weight:bold;white-space:nowrap"
 _BAR = "display:inline-block;height:0.7em;background:#3b7dd8;width:{:.1f}em"
 _BAR_EM = 8.0
@@ -93,4 +94,5 @@ def _cells(table: Table, row: Iterable[object], aligned: list[str]) -> Iterator[
             inner = f'<span style="{_BAR.format(width)}"></span>'
         else:
             inner = escape(visible(str(getattr(cell, "shown", ""))))
-        yield f'<td style="{_CELL.format(how)}">{inner}</td>'
+        style = _NUMBER if how == "right" else _CELL
+        yield f'<td style="{style.format(how)}">{inner}</td>'
