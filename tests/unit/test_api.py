@@ -207,6 +207,16 @@ def test_a_sweep_is_a_dict_as_well_as_a_file(tmp_path) -> None:
         lp.sweep(given | {"axes": {"budget": {"from": 1}}}, tmp_path / "other")
 
 
+def test_rows_of_a_sweep_have_the_band_of_published_runs(tmp_path) -> None:
+    given = {"base": "0d_llama3_70b", "axes": {"fidelity": ["calibrated", "ideal"]}}
+    measured, ideal = lp.sweep(given, tmp_path / "run").to_frame().to_dict("records")
+    plan = lp.load_plan("0d_llama3_70b", "fidelity=calibrated")
+    band_s = plan.step.band_around_s(measured["step_time_s"])
+    assert (measured["step_time_low_s"], measured["step_time_high_s"]) == pytest.approx(band_s)
+    assert plan.optimize().step_time_band_s == pytest.approx(band_s, rel=1e-5)
+    assert np.isnan(ideal["step_time_low_s"])
+
+
 def test_the_table_of_a_step_adds_up_without_noise() -> None:
     """A step without a pipeline waits for nothing, exactly."""
     step = lp.train("llama3-8b", npu="h100-sxm", gpus=16, tp=2, global_batch=64)

@@ -96,6 +96,27 @@ def test_top(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
         assert shown == [row["row"] for row in best]
 
 
+def test_rows_near_the_best_are_counted(
+    run: Run, directory: Path, rows: list[dict[str, Any]]
+) -> None:
+    """Against all rows of the objective, one by one."""
+    results = Results.at(directory)
+    for objective, n, first in results.near_best().rows:
+        ranked = {row["row"]: _rank(row) for row in rows if row["objective"] == objective}
+        known = {i: value for i, value in ranked.items() if value is not None}
+        near = [i for i, value in known.items() if value <= 1.001 * min(known.values())]
+        assert (n, first) == (len(near), sorted(near)[:3])
+        said = f"{n:,} rows are within 0.1% of the best ({objective})"
+        assert (said in run("sweep", "show", directory).err) == (n > 1)
+
+
+def _rank(row: dict[str, Any]) -> float | None:
+    time, cost = row["seconds_per_sequence"], row["cost_usd"]
+    if row["status"] != "optimal":
+        return None
+    return {"cost": cost, "performance_per_cost": time * cost}.get(row["objective"], time)
+
+
 def test_pareto_against_all_pairs(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
     found = [
         row["row"] for row in run("sweep", "show", directory, "--pareto", "--json").payload["rows"]
