@@ -36,7 +36,9 @@ SHOWN = [page for page in PAGES if _commands(page)]
 @pytest.mark.parametrize("page", SHOWN, ids=[page.stem for page in SHOWN])
 def test_commands_print_what_the_page_shows(page: Path, run, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for text in re.findall(r"```csv\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+    for text in re.findall(
+        r"```text\n(item,price.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    ):
         (tmp_path / "quotes.csv").write_text(text, encoding="utf-8")
     for command, shown in _commands(page):
         program, *arguments = shlex.split(command)
