@@ -220,7 +220,7 @@ def npu_named(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
 
 
 def npus_like(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> list[str]:
-    """The NPUs whose names begin with it: those that it can stand for.
+    """The NPUs of which a name begins with it: those that it can stand for.
 
     Examples
     --------
@@ -228,7 +228,12 @@ def npus_like(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> list[str]:
     (['h100-sxm', 'h100-96gb'], ['tpu-v4', 'tpu-v5e', 'tpu-v5p'])
     """
     meant = _plain(name)
-    return [one for one in npus if meant and _plain(one).startswith(meant)]
+    if not meant:
+        return []
+    begins = {
+        name: (_plain(x).startswith(meant) for x in (name, *npus[name].aliases)) for name in npus
+    }
+    return [name for name in npus if any(begins[name])]
 
 
 def canonical_name(name: str, catalogue_name: str | None, beside: Path | None) -> str:

@@ -283,6 +283,8 @@ def test_names_of_npus(plan) -> None:
     assert "NPU h100 is read as h100-sxm, not as h100-96gb" in short
     with pytest.raises(lp.SpecError, match="got 'tpu', expected one of 3 NPUs; write tpu-v4, "):
         catalogue_npu("tpu", None, None, path="npu")
+    with pytest.raises(lp.SpecError, match=r"got 'a100-sxm4', .* write a100-sxm-80gb or a100-40gb"):
+        catalogue_npu("a100-sxm4", None, None, path="npu")
     path = plan(("h100-sxm", '"H100-80GB (DGX)"'), text=H100)
     assert any("(DGX) is a remark" in note for note in lp.load_plan(path).text.notes)
 

@@ -114,7 +114,7 @@ def on_flag(fault: Fault, columns: Mapping[str, str], otherwise: str) -> Fault:
     """
     if fault.place is not None:
         return fault
-    names = {column: name for name, column in columns.items()}
+    names = {name: name for name in columns} | {column: name for name, column in columns.items()}
     name = names.get(fault.path.rpartition(".")[2])
     return replace(fault, path="", place=Place(flag_of(name) if name else otherwise))
 
