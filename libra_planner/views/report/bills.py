@@ -152,7 +152,7 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         tables.append(_changes(comparison.candidates[base], one))
     names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
-    texts = ((_head(one), *_rules_of_ports(one)), (missing,) if names else ())
+    texts = ((_head(one), *rules_of_ports(one)), (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
     return Section(
         key,
@@ -165,11 +165,11 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
     )
 
 
-def _rules_of_ports(one: Candidate) -> Iterator[str]:
+def rules_of_ports(one: Candidate) -> Iterator[str]:
     """Rules of the plan that the ports of the bill break, as ports come whole."""
     for broken in one.built_beyond:
         by = f"{broken.rule}{plan.line_text(broken.line)}, by {plan.amount_text(broken)}"
-        yield f"Its whole ports break a rule of the plan that the design itself meets: {by}."
+        yield f"Whole ports of {one.letter} break a rule of its plan that it meets itself: {by}."
 
 
 def _head(one: Candidate) -> str:

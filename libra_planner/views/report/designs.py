@@ -20,7 +20,12 @@ from libra_planner.units import BYTES_PER_GB, format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd
 from libra_planner.views.plan import equal_bandwidth_text
-from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
+from libra_planner.views.report.bills import (
+    EXTENDED_COLUMN,
+    SOURCE_COLUMN,
+    group_cell,
+    rules_of_ports,
+)
 from libra_planner.views.training.step import work_payload
 
 Figure = Callable[[Candidate], Value]
@@ -155,9 +160,10 @@ def ports_text(comparison: Comparison) -> str:
     found = [text for one in comparison.candidates if (text := _ports_of(one))]
     if not found:
         return ""
+    broken = "".join(f"{text} " for one in comparison.candidates for text in rules_of_ports(one))
     return (
-        f"Ports are sold whole: {'; '.join(found)}. With prices: bill a plan chooses among what "
-        "can be bought."
+        f"Ports are sold whole: {'; '.join(found)}. {broken}With prices: bill a plan chooses among "
+        "what can be bought."
     )
 
 
