@@ -33,6 +33,8 @@ _SEARCHED = 3
 """Designs that are timed where each searches its strategy."""
 
 _FAST_S = 0.7
+_SHARED = 5
+"""Designs of a structure from which on more of them are tried."""
 _BUILT = 7
 """Structures that are timed."""
 
@@ -78,17 +80,14 @@ def estimate(sweep: Sweep) -> Estimate:
     n_structures = min(n, math.prod(sizes))
     build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
     solve_part(Solver(job), chunk_between(sweep, 0, 1))  # What is loaded once does not count.
-    for most in (_SEARCHED,) if sweep.is_searched else _TRIED:
-        n_tried = min(n, most, sweep.file.designs_per_part)
-        first = (n - n_tried) // 2
-        chunk, solver = chunk_between(sweep, first, first + n_tried), Solver(job)
-        part = solve_part(solver, chunk)
-        if part.seconds >= _FAST_S:
-            break
-    n_alike, n_built = len(chunk.alike(job.template.heavy)), solver.n_built
-    if not sweep.is_searched:
-        part = solve_part(solver, chunk)  # Its structures are built and its links routed.
-    n_kept = n_structures * (1 - min(1.0, (solver.n_built - n_built) / n_alike))
+    *others, (part, n_alike, solver) = _tried(sweep, job)
+    solve_s = n * part.seconds / part.n
+    if others and others[-1][1] == n_alike < part.n:  # More designs of as many structures.
+        less, n_visits = others[-1][0], n_structures + sweep.n_parts
+        each_s = max(0.0, (part.seconds - less.seconds) / max(1, part.n - less.n))
+        solve_s = n * each_s + n_visits * max(0.0, part.seconds - part.n * each_s) / n_alike
+    n_built = solver.n_built - n_alike
+    n_kept = n_structures * (1 - min(1.0, max(0, n_built) / n_alike))
     routed_per_structure = solver.n_routed / n_alike
     n_routed = min(n, round(n_structures * routed_per_structure))
     route_s = _route_s(sweep, job) if n_routed else 0.0
@@ -97,11 +96,31 @@ def estimate(sweep: Sweep) -> Estimate:
         n_combinations=sweep.space.n_combinations,
         n_structures=n_structures,
         n_parts=sweep.n_parts,
-        core_s=n_kept * build_s + n_routed * route_s + n * part.seconds / part.n,
+        core_s=n_kept * build_s + n_routed * route_s + solve_s,
         size_bytes=n * len(part.data) / part.n,
         statuses=part.statuses,
         n_routed=n_routed,
     )
+
+
+def _tried(sweep: Sweep, job: Job) -> Iterator[tuple[Part, int, Solver]]:
+    """Ever more designs from the middle, solved when they are built; how many structures they are.
+
+    A structure costs time in each part, so that many designs of few ones are tried, too.
+    """
+    for most in (_SEARCHED,) if sweep.is_searched else _TRIED:
+        n_tried = min(sweep.space.n, most, sweep.file.designs_per_part)
+        first = (sweep.space.n - n_tried) // 2
+        chunk, solver = chunk_between(sweep, first, first + n_tried), Solver(job)
+        n_alike = len(chunk.alike(job.template.heavy))
+        part = solve_part(solver, chunk)
+        seconds = part.seconds
+        if not sweep.is_searched:
+            part = solve_part(solver, chunk)  # Its structures are built and its links routed.
+        yield part, n_alike, solver
+        shares = most == _TRIED[0] and _SHARED * n_alike <= n_tried
+        if n_tried < most or (seconds >= _FAST_S and not shares):
+            return
 
 
 def _route_s(sweep: Sweep, job: Job) -> float:
