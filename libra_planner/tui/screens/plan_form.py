@@ -301,6 +301,8 @@ class PlanForm(VerticalScroll, can_focus=False):
     def _offer(self, row: FieldRow | None, found: list[str]) -> None:
         """Show candidates under a field; none where there are none."""
         offered = self._offered
+        if not found and not offered.display:
+            return  # As it is: a list that is cleared is laid out anew.
         offered.display = bool(found)
         offered.clear_options()
         if row is not None and found:
