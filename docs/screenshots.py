@@ -53,7 +53,7 @@ npu: h100-sxm
 fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
 cost_model: clos-2026
 objective: performance_per_cost
-fixed_cost: {npu: h100-sxm, per_npu: 12 k$}
+fixed_cost: {npu: h100-sxm, per_npu: 6 k$}
 constraints: [leaf <= 50 GB/s]
 """
 

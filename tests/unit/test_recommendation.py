@@ -93,7 +93,7 @@ def test_the_cost_that_optimize_prints_stands_beside_the_bill(llama, files) -> N
     assert float(sum(x.plan_usd for x in lines)) == pytest.approx(one.evaluation.cost_usd, abs=0.02)
     npus, rest, *dims = lines
     assert (npus.plan_usd, npus.difference_usd) == (2048 * 27_500, 21 * 27_500)  # Spares.
-    assert rest.plan_usd == 2048 * 12_000
+    assert rest.plan_usd == 2048 * 6_000
     kinds = one.bill.usd_by(lambda line: line.part.kind if line.group != "network" else "fabric")
     assert rest.bill_usd == one.bill.total_usd - kinds["npu"] - kinds["fabric"]
     assert [x.plan_usd for x in dims] == [x.linear_usd for x in one.bridges]
@@ -101,16 +101,22 @@ def test_the_cost_that_optimize_prints_stands_beside_the_bill(llama, files) -> N
     assert sum(x["difference_usd"] for x in found["lines"]) == pytest.approx(
         found["bill_usd"] - found["cost_usd"]
     )
-    said = "all else but the network $24.6M there, $12.6M in the bill (-$12.0M)"
+    said = "dim2 leaf $2.30M there, $5.08M in the bill (+$2.79M)"
     assert said in found["text"]
     assert "fixed_cost: 69.5 M$" in found["text"]
-    each = float(rest.bill_usd) / 2048
-    assert (
-        f"Per NPU that is $12,000 against ${each:,.0f}: fixed_cost is the plan's" in found["text"]
-    )
+    assert "Per NPU" not in found["text"]  # The plan counts less than the bill.
     assert said in files["report.html"]
     assert said in files["report.md"].replace("\\", "")
     assert _rows(files, "cost-c")["Total"][-1] == f"{found['difference_usd']:.2f}"
+
+
+def test_a_fixed_cost_that_no_bill_has_is_said_per_npu() -> None:
+    (one,) = compared_by(f"{LLAMA}@450,25,4.6875", "--set", "fixed_cost.per_npu=12 k$").candidates
+    rest = cost_lines(one)[1]
+    each = float(rest.bill_usd) / 2048
+    found = cost_text(one)
+    assert "all else but the network $24.6M there, $12.6M in the bill (-$12.0M)" in found
+    assert f"Per NPU that is $12,000 against ${each:,.0f}: fixed_cost is the plan's" in found
 
 
 @pytest.mark.parametrize(

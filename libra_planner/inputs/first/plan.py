@@ -309,8 +309,8 @@ class FirstPlan:
         else:
             yield _line("objective: performance", "or performance_per_cost, best with fixed_cost")
         has_price = catalogue().npus[self.npu].price is not None
-        cost = f"{{npu: {self.npu}, per_npu: 12 k$}}" if has_price else "{per_npu: 40 k$}"
-        what = "NPU and a share of its server" if has_price else "an NPU with its share of a server"
+        cost = f"{{npu: {self.npu}, per_npu: 6 k$}}" if has_price else "{per_npu: 40 k$}"
+        what = "NPU, and about what a bill has for all else" if has_price else "an NPU with its share of a server"
         unused = "" if self.is_open else "# "  # What the network saves counts beside all of it.
         yield _line(f"{unused}fixed_cost: {cost}", f"{what}: put in your own")
         yield "constraints:"
