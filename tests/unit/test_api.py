@@ -243,7 +243,7 @@ def test_a_report_refuses_a_plan_that_its_page_could_not_name() -> None:
         lp.report([lp.load_plan(PLAN, "constraints.0=total == 100 GB/s")], "nowhere")
     with pytest.raises(TypeError, match="expected a list"):
         lp.report(PLAN, "nowhere")
-    with pytest.raises(TypeError, match="sweep: got a plan, expected the sweep's file"):
+    with pytest.raises(TypeError, match="sweep: got a plan, expected a sweep"):
         lp.sweep(lp.load_plan(PLAN), "nowhere")
 
 
