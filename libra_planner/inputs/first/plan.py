@@ -310,7 +310,7 @@ class FirstPlan:
             yield _line("objective: performance", "or performance_per_cost, best with fixed_cost")
         has_price = catalogue().npus[self.npu].price is not None
         cost = f"{{npu: {self.npu}, per_npu: 6 k$}}" if has_price else "{per_npu: 40 k$}"
-        what = "NPU, and all else as a bill has it" if has_price else "an NPU, its share of a server"
+        what = "NPU, and all else as a bill has it" if has_price else "an NPU and part of a server"
         unused = "" if self.is_open else "# "  # What the network saves counts beside all of it.
         yield _line(f"{unused}fixed_cost: {cost}", f"{what}: put in your own")
         yield "constraints:"
