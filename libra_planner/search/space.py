@@ -154,7 +154,7 @@ def strategy_space(
     shapes = _shapes(model, topology, common, choices)
     shape, columns = _microbatched(shapes, global_batches, choices)
     shape, columns = _chunked(model, shapes, shape, columns, choices)
-    shape, columns = _saving(shapes, shape, columns, choices)
+    shape, columns = _saving(model, shapes, shape, columns, choices)
     habits = choices.splits_sequence, choices.hides_sends
     return Space(model, common, shapes, shape, columns, *habits)
 
@@ -235,14 +235,20 @@ def _chunked(
 
 
 def _saving(
-    shapes: Strategy, shape: _Small, columns: dict[str, _Small], choices: Choices
+    model: Transformer,
+    shapes: Strategy,
+    shape: _Small,
+    columns: dict[str, _Small],
+    choices: Choices,
 ) -> tuple[_Small, dict[str, _Small]]:
-    """Times recomputation and ZeRO."""
+    """Times recomputation, and ZeRO where ranks hold the same weights, of experts too."""
     recompute, zero = (
         grid.ravel().astype(np.int32)
         for grid in np.meshgrid(choices.recompute, sorted(choices.zero), indexing="ij")
     )
     n_sharing = np.asarray(shapes.dp * shapes.cp)[shape]
+    if model.experts:
+        n_sharing = np.maximum(n_sharing, np.asarray(shapes.edp)[shape])
     kept = (n_sharing[:, None] > 1) | (zero == zero.min())
     row, saving = np.nonzero(kept)
     taken = {name: column[row] for name, column in columns.items()}

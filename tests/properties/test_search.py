@@ -185,7 +185,8 @@ def _plain_loops(
                     one = Strategy(**degrees, global_batch=batch, microbatch=size, interleave=v)
                     if -(-model.n_layers // pp) % v or not _is_possible(model, one):
                         continue
-                    zeros = range(4) if dp * cp > 1 else range(1)
+                    shared = dp * cp > 1 or (model.experts and tp * dp * cp > ep)
+                    zeros = range(4) if shared else range(1)
                     for recompute, zero in product(Recompute, zeros):
                         row = (tp, cp, dp, pp, ep, batch, size, v, int(recompute), zero)
                         found.append(row)
