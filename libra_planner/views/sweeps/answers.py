@@ -121,7 +121,13 @@ def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row])
         if per_sequence in names and not _has_one_ratio(whole, per_sequence, rows):
             kept = kept - {whole} | {per_sequence}  # Ranks designs of other batches.
     others = [name for name in reversed(names) if name not in kept and name != OBJECTIVE]
-    yield from sorted(others, key=lambda name: name.startswith(_BANDWIDTH))
+    yield from (name for name in others if not name.startswith(_BANDWIDTH))
+    if len(rows) > 1:
+        fixed = {name for name in axes if len({row.get(name) for row in rows}) == 1}
+        yield from (name for name in names if name in fixed and name != OBJECTIVE)
+    if "bill_usd" in names:  # It ranks, with the time on its ports.
+        yield from (name for name in names if name in ("step_time_s", "cost_usd"))
+    yield from (name for name in others if name.startswith(_BANDWIDTH))
 
 
 def _has_one_ratio(whole: str, part: str, rows: Sequence[Row]) -> bool:
