@@ -181,12 +181,22 @@ def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         0 GB/s on a dimension that carries traffic.
     """
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-    if 0 < bandwidth.max(initial=0.0) < _LEAST_BYTES_PER_S:
-        got = f"got at most {bandwidth.max():g} bytes/s"
-        raise SpecError(
-            Fault(got, "expected bytes/s", "multiply GB/s by 1e9, or write bandwidth_GBps=")
-        )
+    refuse_GBps(bandwidth, ", or write bandwidth_GBps=")
     return evaluated(fastest_alternative(problem, bandwidth), bandwidth)
+
+
+def refuse_GBps(bandwidth_bytes_per_s: Array, otherwise: str = "") -> None:
+    """Refuse a vector below 1 kB/s: it will have been meant in GB/s.
+
+    Raises
+    ------
+    SpecError
+        With the fix, ``otherwise`` behind it.
+    """
+    most = bandwidth_bytes_per_s.max(initial=0.0)
+    if 0 < most < _LEAST_BYTES_PER_S:
+        fix = f"multiply GB/s by 1e9{otherwise}"
+        raise SpecError(Fault(f"got at most {most:g} bytes/s", "expected bytes/s", fix))
 
 
 def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from libra_planner.api.given import pythonic
 from libra_planner.api.shown import Shown
-from libra_planner.errors import Place
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.evaluation import refuse_GBps
 from libra_planner.inputs.collectives import CollectiveCase, Given, parse_case
 from libra_planner.step.collectives.balanced import BalancedSchedule, balanced_schedule
 from libra_planner.step.collectives.models import (
@@ -19,6 +20,7 @@ from libra_planner.step.collectives.models import (
     collective_times,
     ideal_times,
 )
+from libra_planner.step.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, format_bytes, format_time
 from libra_planner.views.cells import Block
 from libra_planner.views.times import collective as view
@@ -84,7 +86,7 @@ class Collective(Shown):
 def collective(
     topology: str,
     kind: str,
-    size_bytes: float,
+    size_bytes: float | str,
     bandwidth_bytes_per_s: Sequence[float],
     *,
     latency_s: float = 0.0,
@@ -100,7 +102,8 @@ def collective(
     Parameters
     ----------
     topology, kind : such as ``RI(4)_SW(8)`` and ``all-reduce``.
-    size_bytes : the full vector; of an all-gather the gathered result.
+    size_bytes : the full vector, a number or a text such as ``64MiB``; of an all-gather the
+        gathered result.
     bandwidth_bytes_per_s : per NPU of every dimension, innermost first.
     latency_s : of a hop.
     n_chunks : equal parts of the vector; ``None`` for the fastest number.
@@ -129,20 +132,38 @@ def collective(
     >>> stacked.times, stacked.ideal.traffic_bytes[1] == 2 * 2**26 * (1 / 8 - 1 / 64)
     (None, True)
     """
+    is_text = isinstance(size_bytes, str)
+    bandwidth = _numbers(bandwidth_bytes_per_s, "bandwidth_bytes_per_s", "[100e9, 50e9]")
+    refuse_GBps(bandwidth)
     texts = {
         "topology": topology,
         "kind": kind,
-        "size_bytes": repr(float(size_bytes)),
+        "size_bytes": str(size_bytes)
+        if is_text
+        else repr(float(_numbers(size_bytes, "size_bytes", "64e6 or '64MiB'")[0])),
         "bandwidth_GBps": " ".join(
-            repr(float(each) / BYTES_PER_S_PER_GBPS) for each in bandwidth_bytes_per_s
+            repr(each) for each in (bandwidth / BYTES_PER_S_PER_GBPS).tolist()
         ),
         "latency_ns": repr(float(latency_s) * NS_PER_S),
         "chunks": "auto" if n_chunks is None else str(n_chunks),
         "algorithms": " ".join(algorithms),
     }
     given = {name: Given(text, Place(name)) for name, text in texts.items() if text}
+    given["size_bytes"] = replace(given["size_bytes"], in_file=not is_text)
     case = parse_case(given, in_network=in_network, schedule=schedule)
     return solved_collective(case, clock_ns=clock_ns, balanced=balanced)
+
+
+def _numbers(given: Any, name: str, such: str) -> Array:
+    """What a caller gave as numbers, shape (n,)."""
+    try:
+        found = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.ndim != 1 or not found.size:
+        fix = f"write e.g. {such}"
+        raise SpecError(Fault(f"got {given!r}", "expected numbers", fix, "", Place(name)))
+    return found
 
 
 def solved_collective(case: CollectiveCase, *, clock_ns: float, balanced: bool) -> Collective:

@@ -152,6 +152,7 @@ def words(text: str) -> str:
     >>> words("add a policy, such as --check ecmp"), words("a.yaml: --fail-links, --n-1")
     ('add a policy, such as check ecmp', 'a.yaml: fail_links, single_failures')
     """
+    text = text.replace("separate them by spaces", "write a list of them")
     if "--" not in text:
         return text.removeprefix("libra-planner ") if text.startswith("libra-planner ") else text
     text = _SET.sub(lambda one: _setting(one[1]) + one[2], text)

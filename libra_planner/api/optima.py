@@ -152,7 +152,11 @@ class Optimum(OneDesign, Design):
         yield from purchase_blocks(self.solved_plan, bought)
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``optimize --json`` prints."""
+        """What ``optimize --json`` prints.
+
+        The first call works out :attr:`shadow_prices` and :attr:`price_sensitivity`, which may take
+        several times as long as ``optimize``; later ones have them.
+        """
         problem, design = self.solved_plan, self.solution.design
         found = view.optimize_payload(problem, design, self.figures, self.fixed_order)
         found |= found_payload(searched_of(self.plan).found)

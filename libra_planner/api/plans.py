@@ -97,11 +97,17 @@ class Plan(Shown, Problem):
             "notes": list(plan_notes(self)),
         }
 
-    def optimize(self) -> Optimum:
+    def optimize(self, **settings: Any) -> Optimum:
         """The best bandwidth of every dimension, with its proof and what more is worth.
+
+        Parameters
+        ----------
+        settings : none: :func:`libra_planner.load_plan` takes settings of a plan.
 
         Raises
         ------
+        TypeError
+            For settings, with what to write instead.
         Infeasible, IllPosed, SolverFailed
             Where no design meets the rules, none is best, or none can be certified.
 
@@ -114,6 +120,10 @@ class Plan(Shown, Problem):
         """
         from libra_planner.api.optima import optimize
 
+        if settings:
+            name = next(iter(settings))
+            fix = f"write lp.load_plan(..., {settings!r}).optimize()"
+            raise TypeError(f"optimize: got {name}=, expected no arguments; {fix}")
         return optimize(self)
 
     def evaluate(

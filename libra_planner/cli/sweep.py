@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"{counts}; {progress.n_resolved:,} solved by the reference, one by one")
         rate = f"{progress.designs_per_s:,.0f} designs/s"
         print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
-    _tell_remarks(Results.at(to))
+    _tell_remarks(Results.at(to, None))
 
 
 def _kept(sweep: Sweep, to: str) -> str:

@@ -30,7 +30,9 @@ def connection_to(folder: Path) -> Any:
     import duckdb
 
     connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")
+    # A kernel without ipywidgets has no progress bar, and DuckDB refuses even to turn it off there.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0]:
+        connection.execute("SET enable_progress_bar = false")
     if "\\" in str(folder) or not is_unicode(str(folder)):  # DuckDB knows no way to write it.
         import pyarrow as pa
 
@@ -78,15 +80,17 @@ def ties(values: Array) -> NDArray[np.intp]:
     return ranks
 
 
-def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
+def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDArray[np.intp]:
     """Designs on the frontier of two figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, exact time
-    and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten exactly.
+    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, ``then``,
+    exact time and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten
+    exactly, but by one that is dearer in ``then``.
 
     Parameters
     ----------
     time, cost : of each design, 0 or more, shape (n,).
+    then : a figure that is to be small among designs of equal time and cost, shape (n,).
 
     Returns
     -------
@@ -99,7 +103,7 @@ def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
     >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
     array([1, 2])
     """
-    order = np.lexsort((time, cost, ties(time)))
+    order = np.lexsort((time, np.zeros_like(cost) if then is None else then, cost, ties(time)))
     least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
     return order[cost[order] < least * (1 - SAME)]
 
@@ -318,6 +322,11 @@ class Results:
         """What designs cost: the network by the plan's prices, or the bill."""
         return "bill_usd" if self.by == _BILL else "cost_usd"
 
+    @property
+    def tie_column(self) -> str:
+        """What decides between designs of equal bills and times, in SQL: the plan's own cost."""
+        return "cost_usd" if self.by == _BILL and "cost_usd" in self.columns else "0.0"
+
     @cached_property
     def n_billed(self) -> int:
         """Designs with a bill, and the time on what it buys."""
@@ -398,18 +407,19 @@ class Results:
         """SQL for the place of every design among its like: ranked_row_, ranked_place_.
 
         Ranks that rounding alone tells apart are equal, as :func:`ties` has them; then the cheaper
-        design comes first, of equally cheap ones the faster.
+        design comes first, of equally cheap ones the faster, and of equal bills the cheaper.
         """
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
         numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
         return (
             f"SELECT ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY tie_, then_, "
-            f"ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER ({numbers} ROWS "
+            f"last_, ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER ({numbers} ROWS "
             f"UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > lag(rank_) OVER "
             f"({numbers}) * (1 + {SAME}) THEN 1 ELSE 0 END AS step_ FROM (SELECT row AS "
-            f"ranked_row_, {rank} AS rank_, {then} AS then_, dense_rank() OVER (ORDER BY "
-            f"{', '.join(among)}) AS like_ FROM designs WHERE {self.ranked})))"
+            f"ranked_row_, {rank} AS rank_, {then} AS then_, {self.tie_column} AS last_, "
+            f"dense_rank() OVER (ORDER BY {', '.join(among)}) AS like_ FROM designs "
+            f"WHERE {self.ranked})))"
         )
 
     def pareto(self) -> Answer:
@@ -432,10 +442,15 @@ class Results:
 
     def _unbeaten(self, figures: Sequence[str], which: str, order: str) -> Answer:
         """What people want to see of the designs on the frontier of two or three figures."""
-        query = f"SELECT row, {', '.join(figures)} FROM designs WHERE {which} ORDER BY row"
+        shown = ", ".join([*figures, f"{self.tie_column} AS last_"])
+        query = f"SELECT row, {shown} FROM designs WHERE {which} ORDER BY row"
         found = self._connection.execute(query).fetchnumpy()
-        arrays = [np.ma.filled(found[one].astype(np.float64), np.nan) for one in figures]
-        kept = found["row"][(unbeaten if len(figures) == 3 else unbeaten_in_two)(*arrays)]
+        arrays = [
+            np.ma.filled(found[one].astype(np.float64), np.nan) for one in (*figures, "last_")
+        ]
+        kept = found["row"][
+            unbeaten(*arrays[:3]) if len(figures) == 3 else unbeaten_in_two(*arrays)
+        ]
         among = f"row IN ({', '.join(map(str, kept.tolist()))})" if len(kept) else "false"
         return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {order}")
 
@@ -483,17 +498,18 @@ class Results:
         cost = self.cost_column if self.cost_column in self.columns else "0.0"
         like = f"dense_rank() OVER (ORDER BY {', '.join(map(sql_name, apart)) or '0'})"
         query = (
-            f"SELECT row, {self.time_column} AS time_, {cost} AS cost_, {like} AS like_ "
-            f"FROM designs WHERE {self.ranked} ORDER BY row"
+            f"SELECT row, {self.time_column} AS time_, {cost} AS cost_, {like} AS like_, "
+            f"{self.tie_column} AS last_ FROM designs WHERE {self.ranked} ORDER BY row"
         )
         found = self._connection.execute(query).fetchnumpy()
-        row, time, cost_usd, alike = (
-            np.asarray(found[name]) for name in ("row", "time_", "cost_", "like_")
-        )
+        names = ("row", "time_", "cost_", "last_", "like_")
+        row, time, cost_usd, last, alike = (np.asarray(found[name]) for name in names)
         kept: list[int] = []
         for one in np.unique(alike):
             places = np.flatnonzero(alike == one)
-            kept += row[places[unbeaten_in_two(time[places], cost_usd[places])]].tolist()
+            kept += row[
+                places[unbeaten_in_two(time[places], cost_usd[places], last[places])]
+            ].tolist()
         return kept
 
     def _rank(self) -> str:

@@ -402,8 +402,8 @@ def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
         raise SpecError(Fault(f"got {text!r}", "expected an axis in it", fix))
     others = [name for name in expression.names if kinds[name] == OTHER]
     if others:
-        expected = "expected axes of numbers or text"
-        raise SpecError(Fault(f"got the axis {others[0]!r} of maps or lists in {text!r}", expected))
+        expected = "expected axes whose values are all numbers, or all text"
+        raise SpecError(Fault(f"got the axis {others[0]!r} in {text!r}", expected))
     return expression
 
 

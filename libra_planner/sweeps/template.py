@@ -217,8 +217,9 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
     parts = [parse_expression(piece, kinds) if inside else piece for inside, piece in pieces]
     whole = [part.text for part in parts if isinstance(part, Expression) and part.kind == OTHER]
     if whole:
-        expected = "expected a number or text inside a text or expression"
-        raise SpecError(Fault(f"got the axis {whole[0]!r} of maps or lists", expected))
+        got = f"got the axis {whole[0]!r} inside a text or expression"
+        expected = "expected one whose values are all numbers, or all text"
+        raise SpecError(Fault(got, expected, "write e.g. 25 in place of '25 GB/s'"))
     return Text(tuple(parts))
 
 
@@ -292,11 +293,16 @@ def plan_template(
     own = FaultCollector(plan, faults=faults.faults)
     kinds = {name: axis.kind for name, axis in axes.items()}
     used: dict[Key, Slot] = {}
+    wrong = ""
     for key, text in leaves(plan.value):
         if isinstance(text, str) and ("{" in text or "}" in text):
             slot = own.attempt(key, parse_text, text, kinds)
             used |= {key: slot} if slot is not None else {}
-    direct = dict(_direct_slots(document, plan, axes, used, faults))
+            wrong += "" if slot is not None else text
+    told = {
+        name: axis for name, axis in axes.items() if not re.search(rf"\b{re.escape(name)}\b", wrong)
+    }
+    direct = dict(_direct_slots(document, plan, told, used, faults))
     below = {key for key in used for other in direct if key[: len(other)] == other}
     slots = {key: slot for key, slot in used.items() if key not in below}
     return PlanTemplate(plan, beside, slots | direct)

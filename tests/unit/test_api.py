@@ -320,3 +320,26 @@ def test_the_notebook_shows_what_its_cells_give() -> None:
                 n_compared += 1
     plt.close("all")
     assert n_compared > 5
+
+
+def test_sweeps_work_in_a_kernel_without_widgets(tmp_path: Path) -> None:
+    """DuckDB refuses to change its progress bar there."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    code = (
+        f"import libra_planner as lp\nlp.sweep('13_tapers', {str(tmp_path / 'run')!r}).top(1).rows"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
+    assert notebook.cells[0].outputs[-1]["data"]["text/plain"].startswith("((8, 100, 1,")
+
+
+def test_what_callers_of_collectives_give() -> None:
+    given = ("RI(4)_SW(8)", "all-reduce")
+    by_text = lp.collective(*given, "64MiB", [100e9, 50e9])
+    assert by_text.time_s == lp.collective(*given, 2**26, [100e9, 50e9]).time_s
+    for vector, said in (([100, 50], "multiply GB/s by 1e9"), ([100e9], "write a list of them")):
+        with pytest.raises(lp.SpecError, match=said):
+            lp.collective(*given, 2**26, vector)
+    with pytest.raises(TypeError, match=re.escape("load_plan(..., {'objective': 'cost'})")):
+        lp.load_plan("01_gpt3_4d").optimize(objective="cost")

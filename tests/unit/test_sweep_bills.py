@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -128,3 +129,22 @@ def test_a_row_is_a_plan_only_of_the_files_of_its_run(run, tmp_path) -> None:
     ):
         assert refused.code == 2
         assert "got another prices.yaml than the sweep was run with" in refused.err
+
+
+def test_of_equal_bills_the_cheaper_plan_is_the_best(run, tmp_path) -> None:
+    """Rows of one NIC differ in the plan's own cost alone, the dearer one first: no bill moves."""
+    priced = '  fixed_cost: "{npu_price * 2048} $"\ncolumns:'
+    sweep = SWEEP.replace("taper: [1, 2, 4]", "npu_price: [40000, 30000]")
+    sweep = sweep.replace("{taper}", "2").replace("columns:", priced)
+    _rows(run, tmp_path, sweep)
+    for asked, rows in (((), [1, 0, 3, 2]), (("--pareto",), [1])):
+        shown = run("sweep", "show", tmp_path / "run", *asked, "--json")
+        assert [row["row"] for row in shown.payload["rows"]] == rows
+    page = tmp_path / "page.html"
+    assert run("sweep", "show", tmp_path / "run", "--html", page).code == 0
+    assert re.search(r"Best per dollar: nic \d+\.<", page.read_text())
+    said = run("sweep", "show", tmp_path / "run").err
+    assert "4 rows are within 0.1% of the best billed time per sequence: rows 0, 1, 2" in said
+    assert "Axis npu_price changes the plan's cost and no bill" in said
+    again = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
+    assert said in again.err  # One measure of both.

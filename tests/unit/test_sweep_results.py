@@ -106,7 +106,8 @@ def test_rows_near_the_best_are_counted(
         known = {i: value for i, value in ranked.items() if value is not None}
         near = [i for i, value in known.items() if value <= 1.001 * min(known.values())]
         assert (n, first) == (len(near), sorted(near)[:3])
-        said = f"{n:,} rows are within 0.1% of the best ({objective})"
+        what = {"cost": "cost", "performance_per_cost": "time per sequence times cost"}
+        said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'time per sequence')}:"
         assert (said in run("sweep", "show", directory).err) == (n > 1)
 
 

@@ -74,9 +74,29 @@ class Points:
 
     def name(self, i: int, *, without: Sequence[str] = ()) -> str:
         """A design by the values of its axes, or by its row where nothing varies."""
-        told = (axis for axis in self.told if axis not in without)
+        idle = self._idle(i)
+        told = (axis for axis in self.told if axis not in without and axis not in idle)
         values = [f"{visible(axis)} {self.value(i, axis)}" for axis in told]
         return ", ".join(values) or self._number(i)
+
+    def _idle(self, i: int) -> list[str]:
+        """Axes of a design that make no difference: at each of their values it is as good."""
+        kept = list(self.told)
+        for axis in self.told:
+            others = [one for one in kept if one != axis]
+            own = [self.rows[i][one] for one in others]
+            alike = [row for row in self.rows if [row[one] for one in others] == own]
+            is_whole = len({row[axis] for row in alike}) == len({row[axis] for row in self.rows})
+            if is_whole and all(self._are_equal(row, self.rows[i]) for row in alike):
+                kept = others
+        return [axis for axis in self.told if axis not in kept]
+
+    def _are_equal(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Whether rounding alone tells two rows apart."""
+        pairs = [(one[name], other[name]) for name in (self.time, self.cost) if name]
+        return bool(pairs) and all(
+            _is_number(a) and _is_number(b) and abs(a - b) <= SAME * abs(b) for a, b in pairs
+        )
 
     def _number(self, i: int) -> str:
         return f"row {self.rows[i].get(ROW, i)}"
@@ -132,11 +152,19 @@ class Points:
         cost = np.zeros_like(time)
         if self.cost:
             cost = np.array([self.rows[i][self.cost] for i in places], dtype=np.float64)
-        return [places[i] for i in unbeaten_in_two(time, cost)]
+        last = [self._last(i) for i in places]
+        return [places[i] for i in unbeaten_in_two(time, cost, np.array(last))]
+
+    def _last(self, i: int) -> float:
+        """What decides between designs of equal bills and times."""
+        return (self.rows[i].get("cost_usd") or 0.0) if self.cost == "bill_usd" else 0.0
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
-        return min(front, key=lambda i: self.rows[i][self.time] * self.rows[i][self.cost])
+        products = [self.rows[i][self.time] * self.rows[i][self.cost] for i in front]
+        least = min(products) * (1 + SAME)
+        tied = (i for i, product in zip(front, products, strict=True) if product <= least)
+        return min(tied, key=lambda i: (self.rows[i][self.cost], self._last(i), i))
 
     def _sought(self) -> list[int]:
         fronts = self.fronts.values()

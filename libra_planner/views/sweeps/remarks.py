@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import MESSAGE, STATUS
-from libra_planner.sweeps.results import NEAR, Results
+from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
+from libra_planner.views.sweeps.answers import cost_words, time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 200
@@ -29,7 +30,9 @@ def remarks(results: Results) -> Iterator[str]:
         yield from _excess(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
-    if "step_time_low_s" in results.columns:
+    if results.by == "bill":
+        yield from _without_bill(results)
+    if {"step_time_s", "step_time_low_s", "step_time_high_s"} <= {*results.columns}:
         yield from _band(results)
 
 
@@ -59,25 +62,55 @@ def _near_best(results: Results) -> Iterator[str]:
     found = [row for row in results.near_best().rows if row[-2] > 1]
     for *names, n, rows in found[:_MOST_LINES]:
         numbers = ", ".join(map(str, rows)) + (", ..." if n > len(rows) else "")
-        what = " of ".join(visible(str(name)) for name in names)
-        yield f"{n:,} rows are within {NEAR:.1%} of the best ({what}): rows {numbers}"
+        what = " of ".join([_measure(results, names[0]), *(visible(str(x)) for x in names[1:])])
+        yield f"{n:,} rows are within {NEAR:.1%} of the best {what}: rows {numbers}"
     if (left := len(found) - _MOST_LINES) > 0:
         yield f"So are several rows of {left:,} more bests"
 
 
+def _measure(results: Results, objective: str) -> str:
+    """What ranks the designs of an objective."""
+    time, cost = time_words(results.time_column), cost_words(results.cost_column)
+    if results.cost_column not in results.columns:
+        return time
+    return {"cost": cost, "performance_per_cost": f"{time} times {cost}"}.get(objective, time)
+
+
 def _band(results: Results) -> Iterator[str]:
     """How far off step times may be (C23)."""
-    query = (
-        "SELECT count(step_time_low_s), min(step_time_s / step_time_low_s - 1), "
-        "max(step_time_s / step_time_low_s - 1) FROM designs"
-    )
-    ((n, least, most),) = results.sql(query).rows
+    shorter, longer = "1 - step_time_low_s / step_time_s", "step_time_high_s / step_time_s - 1"
+    ends = ", ".join(f"{end}({one})" for one in (shorter, longer) for end in ("min", "max"))
+    ((n, *found),) = results.sql(f"SELECT count(step_time_low_s), {ends} FROM designs").rows
     if n:
-        up_to = f"{most:.0%}" if most - least < _SAME_BAND else f"{least:.0%} to {most:.0%}"
+        low, most_low, high, most_high = found
+        is_same = max(most_low - low, most_high - high) < _SAME_BAND
+        words = f"{100 * most_low:.0f} % shorter to {100 * most_high:.0f} % longer"
         yield (
-            f"Step times are off by up to {up_to} where runs of their kind were published; "
-            "step_time_low_s and step_time_high_s are the ends. Much of it is common to all rows"
+            f"Step times may be {'' if is_same else 'up to '}{words} where runs of their kind were "
+            "published; step_time_low_s and step_time_high_s are the ends. Much of it is common to "
+            "all rows"
         )
+
+
+def _without_bill(results: Results) -> Iterator[str]:
+    """Axes that move the plan's own cost and no bill, such as a fixed cost."""
+    if "cost_usd" not in results.columns:
+        return
+    moves = "max({0}) - min({0}) > {1} * max({0})"
+    cost, bill = (moves.format(one, SAME) for one in ("cost_usd", "bill_usd"))
+    for axis in results.axes:
+        others = ", ".join(sql_name(one) for one in results.axes if one != axis)
+        like = f"GROUP BY {others}" if others else ""
+        groups = (
+            f"SELECT {cost} AS cost_, {bill} AS bill_ FROM designs WHERE {results.ranked} {like}"
+        )
+        query = f"SELECT coalesce(bool_or(cost_), false), bool_or(bill_) FROM ({groups})"
+        ((moves_cost, moves_bill),) = results.sql(query).rows
+        if moves_cost and not moves_bill:
+            yield (
+                f"Axis {visible(axis)} changes the plan's cost and no bill: bills are of the parts "
+                "catalogue and of quotes; put prices under quotes"
+            )
 
 
 def _excess(results: Results) -> Iterator[str]:
