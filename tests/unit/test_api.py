@@ -326,12 +326,11 @@ def test_sweeps_work_in_a_kernel_without_widgets(tmp_path: Path) -> None:
     """DuckDB refuses to change its progress bar there."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    code = (
-        f"import libra_planner as lp\nlp.sweep('13_tapers', {str(tmp_path / 'run')!r}).top(1).rows"
-    )
+    run = f"lp.sweep('13_tapers', {str(tmp_path / 'run')!r})"
+    code = f"import libra_planner as lp\n{run}.top(1).rows[0][:3]"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
-    assert notebook.cells[0].outputs[-1]["data"]["text/plain"].startswith("((8, 100, 1,")
+    assert notebook.cells[0].outputs[-1]["data"]["text/plain"] == "(8, 100, 1)"
 
 
 def test_what_callers_of_collectives_give() -> None:
