@@ -22,6 +22,9 @@ STDOUT = "-"
 _OPEN_FILE = re.compile(r"/(?:proc/self|dev)/fd/(\d+)|/dev/(stdout|stderr)")
 _STREAMS = {"stdout": 1, "stderr": 2}
 
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How files of spreadsheets begin, new and old ones."""
+
 _MOST_LINKS = 40
 _LONGEST_NAME = 100
 _MODE = 0o644
@@ -156,7 +159,7 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
     SpecError
         For a file that is too big.
     """
-    here = Place(str(path))
+    here, fix = Place(str(path)), "check the path"
     try:
         if not str(path).startswith(("/dev/", "/proc/")) and Path(path).is_fifo():
             # It would be waited for without end; a shell's own pipes are read.
@@ -177,10 +180,13 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
         got, expected = "got a directory", "expected a file"
     except UnicodeDecodeError:
         got, expected = "got bytes that are not UTF-8", "expected a text file"
+        fix = "save it as UTF-8 (a spreadsheet: as CSV UTF-8)"
+        if data.startswith(_WORKBOOKS):
+            got, fix = "got an Excel workbook", "save it as CSV UTF-8"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         got, expected = f"got {reason!r}", "expected a readable file"
-    raise DataNotFound(Fault(got, expected, "check the path", "", here))
+    raise DataNotFound(Fault(got, expected, fix, "", here))
 
 
 def read_json(path: str | Path, *, most_bytes: int = MAX_BYTES) -> Any:

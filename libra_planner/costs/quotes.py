@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from libra_planner.errors import Place
 
 TAX = "tax"
 """The item of what is added to the price of everything."""
 
-FARTHEST = 5
-"""Factor from the ends of a listed price beyond which a quote is doubted."""
+FARTHEST, FARTHEST_OF_LARGEST = 5, 2
+"""Factors from the ends of a listed price beyond which a quote is doubted; of NPUs and servers,
+which are most of any bill, the narrower one."""
+
+_LEAST_TAX_FRACTION = 0.01
+"""A tax below it is rather a fraction that was meant as percent."""
 
 TIER_PARTS = ("link", "switch", "nic")
 """What a tier of a price book has prices of."""
+
+
+class Listed(NamedTuple):
+    """What a catalogue lists for an item.
+
+    Parameters
+    ----------
+    low_usd, high_usd : ends of its price.
+    farthest : factor from them beyond which a quote is doubted.
+    """
+
+    low_usd: float
+    high_usd: float
+    farthest: float = FARTHEST
 
 
 @dataclass(frozen=True)
@@ -30,7 +49,9 @@ class Quote:
     n_lead_days : from order to delivery.
     support_usd : of one, for all years of use.
     tax_fraction : of the item :data:`TAX`, over the price of everything; its ``usd`` is 0.
-    listed_usd : ends of the catalogue's own price; ``None`` where it has none.
+    currency, amount, rate : what it is in, the price of one there, and what that is worth in USD.
+    is_chosen : whether the file chooses it, whatever others ask.
+    listed : the catalogue's own price; ``None`` where it has none.
     day : on which it has to hold, YYYY-MM-DD; empty where nobody says.
     unpriced : items of its file that nobody has priced yet.
     others : quotes of other sellers for the item, which do not count.
@@ -42,8 +63,8 @@ class Quote:
     >>> quote = Quote("pod.nic", 28.0, "Acme", "2026-11-02", "2026-12-31")
     >>> quote.tier_part, quote.source
     (('pod', 'nic'), 'quote of Acme, 2026-11-02, valid until 2026-12-31')
-    >>> Quote("nic-400g", 140000.0, "Acme", "2026-11-02", listed_usd=(1400, 1600)).doubt
-    'nic-400g is quoted at $140,000, 88 times the highest listed price ($1,400 to $1,600)'
+    >>> Quote("nic-400g", 140000.0, "Acme", "2026-11-02", listed=Listed(1400, 1600)).doubts
+    ('nic-400g is quoted at $140,000, 88 times the highest listed price ($1,400 to $1,600)',)
     >>> cheapest([quote, Quote("pod.nic", 26.5, "Beta", "2026-11-03")]).source
     'quote of Beta, 2026-11-03; also quoted: $28.00 of Acme'
     """
@@ -58,7 +79,11 @@ class Quote:
     n_lead_days: int | None = None
     support_usd: float = 0.0
     tax_fraction: float = 0.0
-    listed_usd: tuple[float, float] | None = field(default=None, compare=False)
+    currency: str = "USD"
+    amount: float = 0.0
+    rate: float = 1.0
+    is_chosen: bool = False
+    listed: Listed | None = field(default=None, compare=False)
     day: str = field(default="", compare=False)
     unpriced: tuple[str, ...] = field(default=(), compare=False)
     file: str = field(default="", compare=False)
@@ -76,6 +101,7 @@ class Quote:
         """From whom and when, for people, and what others ask."""
         ends = f", valid until {self.valid_until}" if self.valid_until else ""
         note = f" ({self.note})" if self.note else ""
+        note += ", chosen in the file" if self.is_chosen and self.others else ""
         also = f"; also quoted: {self.also}" if self.others else ""
         return f"quote of {self.seller}, {self.date}{ends}{note}{also}"
 
@@ -97,16 +123,33 @@ class Quote:
         return self.usd + self.support_usd
 
     @property
-    def doubt(self) -> str:
-        """What speaks against its price; empty for one near what is listed, or not listed."""
-        low_usd, high_usd = self.listed_usd or (self.usd, self.usd)
-        listed = f"listed price ({_usd(low_usd)} to {_usd(high_usd)})"
-        if low_usd / FARTHEST <= self.usd <= high_usd * FARTHEST:
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against its figures; nothing for what is near what is listed."""
+        return tuple(filter(None, (self._price_doubt, self._support_doubt, self._tax_doubt)))
+
+    @property
+    def _price_doubt(self) -> str:
+        low_usd, high_usd, farthest = self.listed or Listed(self.usd, self.usd)
+        ends = _usd(low_usd) if low_usd == high_usd else f"{_usd(low_usd)} to {_usd(high_usd)}"
+        if low_usd / farthest <= self.usd <= high_usd * farthest:
             return ""
-        how = f"{self.usd / high_usd:,.0f} times the highest"
+        how = f"{_times(self.usd / high_usd)} times the highest"
         if self.usd < low_usd:
-            how = f"1/{low_usd / self.usd:,.0f} of the lowest"
-        return f"{self.item} is quoted at {_usd(self.usd)}, {how} {listed}"
+            how = f"1/{_times(low_usd / self.usd)} of the lowest"
+        return f"{self.item} is quoted at {_usd(self.usd)}, {how} listed price ({ends})"
+
+    @property
+    def _support_doubt(self) -> str:
+        if self.support_usd <= self.usd:
+            return ""
+        times = _times(self.support_usd / self.usd)
+        return f"support of {self.item} is {_usd(self.support_usd)}, {times} times its price"
+
+    @property
+    def _tax_doubt(self) -> str:
+        if self.item != TAX or self.tax_fraction >= _LEAST_TAX_FRACTION:
+            return ""
+        return f"tax is {100 * self.tax_fraction:g}%: if that is a fraction, write the percent"
 
     @property
     def is_over(self) -> bool:
@@ -121,6 +164,31 @@ class Quote:
         return f"dated {self.date}, in the future" if self.day and self.day < self.date else ""
 
     @property
+    def verdicts(self) -> tuple[tuple[Quote, str], ...]:
+        """It and the others, each with why it counts or not.
+
+        >>> quotes = [Quote("n", x, "Acme", "2026-11-02") for x in (28.0, 26.0)]
+        >>> [text for _, text in cheapest(quotes).verdicts]
+        ['counts: the cheapest that holds', 'no: dearer']
+        """
+        why = "the only one"
+        if self.is_chosen:
+            why = "chosen in the file"
+        elif self.others:
+            why = f"the cheapest{'' if self.when else ' that holds'}"
+        why += f"; {self.when}" if self.when else ""
+        return ((self, f"counts: {why}"), *((one, f"no: {self._lost(one)}") for one in self.others))
+
+    def _lost(self, one: Quote) -> str:
+        """Why another quote does not count."""
+        if one.when:
+            return one.when
+        if self.worth_usd < one.worth_usd:
+            return "dearer"
+        how = "as dear" if self.worth_usd == one.worth_usd else "cheaper"
+        return f"{how}, but the file chooses another" if self.is_chosen else f"{how}, and later"
+
+    @property
     def where(self) -> str:
         """Its file and line."""
         return f"{self.file}:{self.place.line}" if self.place and self.place.line else self.file
@@ -131,25 +199,33 @@ def _usd(usd: float) -> str:
     return f"${usd:,.0f}" if is_whole else f"${usd:,.2f}"
 
 
+def _times(factor: float) -> str:
+    return f"{factor:,.0f}" if factor >= _MANY_TIMES else f"{factor:.2g}"
+
+
+_MANY_TIMES = 10
+
+
 def cheapest(quotes: Sequence[Quote]) -> Quote:
     """The quote that counts of several sellers' for one item, which knows the others.
 
-    The least price of one with its support among those that hold on their day, else among all;
-    of equals the first.
+    The one that the file chooses, else the least price of one with its support among those that
+    hold on their day, else among all; of equals the first.
     """
-    best = min(quotes, key=lambda one: (bool(one.when), one.worth_usd))
+    best = min(quotes, key=lambda one: (not one.is_chosen, bool(one.when), one.worth_usd))
     return replace(best, others=tuple(one for one in quotes if one is not best))
 
 
 def quote_warnings(quotes: Iterable[Quote]) -> list[str]:
-    """Quotes that do not hold on their day, and prices far from what is listed, with lines."""
+    """Quotes that do not hold on their day, and figures of any offer in doubt, with lines."""
     found = []
     for one in quotes:
         if one.when:
             what = f"{one.item} of {one.seller}, {one.when}"
             found.append(f"{one.where}: {what}, does not hold on {one.day}")
-        if one.doubt:
-            found.append(f"{one.where}: {one.doubt}: check the price and its unit")
+        for offer in (one, *one.others):
+            whose = "" if offer is one else f" (of {offer.seller}, which does not count)"
+            found += [f"{offer.where}: {text}{whose}: check it" for text in offer.doubts]
     return found
 
 

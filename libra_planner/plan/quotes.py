@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -14,8 +15,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from libra_planner.costs.prices import PriceBook
 from libra_planner.costs.quotes import (
+    FARTHEST,
+    FARTHEST_OF_LARGEST,
     TAX,
     TIER_PARTS,
+    Listed,
     Quote,
     cheapest,
     quote_warnings,
@@ -31,9 +35,11 @@ from libra_planner.reading.tables import read_table
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
 OFFERED = ("part_number", "lead_time_days", "support")
+CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT = "each", "per GB/s", "percent"
 _NUMBERS = ("price", "rate", "lead_time_days", "support")
-_CSV = ".csv"
+_CSV = (".csv", ".txt")
+_ROW = re.compile(r"quotes\.\d+\.?")
 
 
 def day(value: Any) -> str:
@@ -63,6 +69,7 @@ class QuoteSpec(Model):
     part_number : Of the seller.
     n_lead_days : From order to delivery.
     support : Of one, for all years of use, in the currency of the price; a line of its own.
+    chosen : yes for the quote that counts of several for one item, whatever the others ask.
     """
 
     item: Text
@@ -77,6 +84,7 @@ class QuoteSpec(Model):
     part_number: Text | None = None
     n_lead_days: Annotated[int, Field(ge=0, le=10_000)] | None = Field(None, alias="lead_time_days")
     support: Annotated[Price, Field(gt=0)] | None = None
+    chosen: Literal["yes", "no"] = "no"
 
     @model_validator(mode="after")
     def _can_be_counted(self) -> QuoteSpec:
@@ -98,8 +106,8 @@ class QuotesSpec(Model):
     quotes: Annotated[list[QuoteSpec], Field(min_length=1, max_length=10_000)]
 
 
-Known: TypeAlias = Mapping[str, tuple[float, float] | None]
-"""What can be quoted, with the ends of its listed price, USD, where it has one."""
+Known: TypeAlias = Mapping[str, Listed | None]
+"""What can be quoted, with its listed price where it has one."""
 
 
 def today() -> str:
@@ -130,24 +138,33 @@ def load_quotes(
     """
     path = Path(beside or "", name)
     unpriced: list[str] = []
-    is_table = path.suffix.lower() == _CSV
+    is_table = path.suffix.lower() in _CSV
     document = _table(path, unpriced) if is_table else read_document(path)
     faults, specs = [*_item_faults(document, known), *_repeated(document, known)], []
     try:
         specs = validated(QuotesSpec, document).quotes
     except SpecError as error:
-        faults += error.faults
+        faults += map(_of_a_row, error.faults) if is_table else error.faults
     on, offers = as_of or today(), dict[str, dict[str, Quote]]()
     for i, spec in enumerate(specs):
         place, item = document.place(("quotes", i)), _named(spec.item, known)
         faults += (fault.located(place) for fault in _faults(spec))
         found, seller = offers.setdefault(item, {}), "" if item == TAX else spec.seller.casefold()
         one = _quote(spec, item, place)
-        found[seller] = replace(one, day=on, listed_usd=known.get(item), unpriced=tuple(unpriced))
+        found[seller] = replace(one, day=on, listed=known.get(item), unpriced=tuple(unpriced))
+    faults += _between_rows(specs, document, known)
     chosen = tuple(cheapest([*found.values()]) for found in offers.values())
     faults += (_expired(one) for one in chosen if as_of is not None and one.is_over)
     refuse(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0))
     return chosen
+
+
+def _of_a_row(fault: Fault) -> Fault:
+    """A fault of the document as one of a CSV file: its line, and the name of the column."""
+    fault = replace(fault, path=_ROW.sub("", fault.path))
+    if fault.got != "got nothing":
+        return fault
+    return replace(fault, expected="expected a value", fix="fill it in")
 
 
 def _rows(document: Document) -> list[Any]:
@@ -170,6 +187,22 @@ def _repeated(document: Document, known: Known) -> Iterator[Fault]:
             got = f"got {item}{of} twice (first on line {before.line})"
             expected = "expected one quote of each seller" if whom else "expected one of it"
             yield Fault(got, expected, "remove one", "item", place)
+
+
+def _between_rows(specs: Sequence[QuoteSpec], document: Document, known: Known) -> Iterator[Fault]:
+    """Currencies of two rates, and items of which two quotes are chosen."""
+    rates: dict[str, tuple[float, Place]] = {}
+    chosen: dict[str, Place] = {}
+    for i, spec in enumerate(specs):
+        place, item = document.place(("quotes", i)), _named(spec.item, known)
+        if spec.rate is not None:
+            rate, before = rates.setdefault(spec.currency, (spec.rate, place))
+            if rate != spec.rate:
+                got = f"got {spec.currency} at {spec.rate:g} USD, on line {before.line} at {rate:g}"
+                yield Fault(got, "expected one rate of a currency", "use one", "rate", place)
+        if spec.chosen == "yes" and (first := chosen.setdefault(item, place)) is not place:
+            got = f"got two quotes of {item} that are chosen (first on line {first.line})"
+            yield Fault(got, "expected at most one", "choose one", CHOSEN, place)
 
 
 def _expired(one: Quote) -> Fault:
@@ -207,7 +240,7 @@ def _table(path: Path, unpriced: list[str]) -> Document:
 
     Rows that nobody has filled in yet are left out; their items go to ``unpriced``.
     """
-    table = read_table(path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED))
+    table = read_table(path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED, CHOSEN))
     table.check("quotes")
     document = Document(str(path), None)
     rows: list[dict[str, Any]] = []
@@ -220,6 +253,10 @@ def _table(path: Path, unpriced: list[str]) -> Document:
         keys: list[Key] = [(), *((name,) for name in cells)]
         document.places |= {("quotes", len(rows), *key): place for key in keys}
         rows.append({name: _cell(name, text) for name, text in cells.items() if text})
+    if unpriced and not rows:
+        got = f"got {len(unpriced)} rows without a price, such as {unpriced[0]}"
+        fix = "fill in price, seller and date of one"
+        raise SpecError.at(str(path), got, "expected a price in one row or more", fix)
     document.value = {"kind": "quotes", "quotes": rows}
     return document
 
@@ -250,6 +287,10 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         part_number=spec.part_number or "",
         n_lead_days=spec.n_lead_days,
         support_usd=support_usd,
+        currency=spec.currency,
+        amount=spec.price,
+        rate=spec.rate or 1.0,
+        is_chosen=spec.chosen == "yes",
         file=file,
         place=place,
     )
@@ -278,18 +319,19 @@ def _faults(spec: QuoteSpec) -> Iterable[Fault]:
 
 def known_items(book: PriceBook | None, parts: str) -> Known:
     """What can be quoted: parts of the book's tiers, NPUs, parts of a catalogue."""
-    found: dict[str, tuple[float, float] | None] = {
-        f"{tier}.{part}": (usd, usd)
+    found: dict[str, Listed | None] = {
+        f"{tier}.{part}": Listed(usd, usd)
         for tier, prices in (book.tiers if book else {}).items()
         for part in TIER_PARTS
         if (usd := getattr(prices, f"{part}_usd_per_GBps"))
     }
     for name, npu in npus.catalogue().npus.items():
-        found[name] = (npu.price.usd, npu.price.usd) if npu.price else None
+        usd = npu.price.usd if npu.price else None
+        found[name] = None if usd is None else Listed(usd, usd, FARTHEST_OF_LARGEST)
     return found | _listed(parts) | {TAX: None}
 
 
-def _listed(parts: str) -> dict[str, tuple[float, float] | None]:
+def _listed(parts: str) -> dict[str, Listed | None]:
     """The parts of a catalogue with the ends of their prices; none where the file is not one."""
     found = read_document(bundled.resolve("parts", parts, None)).value
     whole = found if isinstance(found, dict) else {}
@@ -300,7 +342,7 @@ def _listed(parts: str) -> dict[str, tuple[float, float] | None]:
     }
 
 
-def _ends(part: Any, rates: Any) -> tuple[float, float] | None:
+def _ends(part: Any, rates: Any) -> Listed | None:
     """Ends of a price as a catalogue has it; what is wrong with it is said where it is read."""
     try:
         price = part["price"]
@@ -308,7 +350,8 @@ def _ends(part: Any, rates: Any) -> tuple[float, float] | None:
         rate = 1.0 if currency == "USD" else float(rates[currency]["usd"])
         amount = price["amount"]
         low, high = price.get("low") or amount, price.get("high") or amount
-        return float(low) * rate, float(high) * rate
+        farthest = FARTHEST_OF_LARGEST if part.get("kind") == "server" else FARTHEST
+        return Listed(float(low) * rate, float(high) * rate, farthest)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
@@ -372,7 +415,7 @@ def plan_quotes(
     """
     if spec.quotes is None:
         if spec.as_of is not None:
-            fix = "add quotes: or remove as_of"
+            fix = "add quotes: (--prices), or remove as_of"
             got = f"got {spec.as_of} without quotes"
             raise SpecError(Fault(got, "expected a file of quotes", fix, "as_of"))
         return ()

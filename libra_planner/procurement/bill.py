@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from libra_planner.costs.prices import ASSUMED
+from libra_planner.costs.prices import ASSUMED, QUOTED
 from libra_planner.units import gigabytes_per_s
 
 NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
@@ -43,6 +43,7 @@ class Price:
     low_usd, high_usd : ends of what sources say; ``None`` where the price is all that is known.
     valid_until : last day of an offer, YYYY-MM-DD; ``None`` where nobody says.
     support_usd : of one, for all years of use; a line of its own.
+    seller, currency : of a quote; no seller of what is no quote.
 
     Examples
     --------
@@ -58,6 +59,8 @@ class Price:
     high_usd: Decimal | None = None
     valid_until: str | None = None
     support_usd: Decimal | None = None
+    seller: str = ""
+    currency: str = "USD"
 
     @property
     def ends_usd(self) -> tuple[Decimal, Decimal]:
@@ -486,6 +489,16 @@ class Bill:
             totals[name(line)] = totals.get(name(line), ZERO) + (line.extended_usd or ZERO)
         return totals
 
+    def usd_by_seller(self) -> dict[tuple[str, str], Decimal]:
+        """What lines cost by seller and currency, dearest first; of no seller at list prices."""
+        totals: dict[tuple[str, str], Decimal] = {}
+        for line in self.lines:
+            price, usd = line.part.price, line.extended_usd
+            if price and usd:
+                who = (price.seller, price.currency)
+                totals[who] = totals.get(who, ZERO) + usd
+        return dict(sorted(totals.items(), key=lambda item: (not item[0][0], -item[1], item[0])))
+
     def usd_by_price(self) -> dict[str, Decimal]:
         """What all lines of each price cost, dearest first; free ones are left out."""
         totals = self.usd_by(lambda line: line.part.price_name).items()
@@ -502,7 +515,7 @@ class Bill:
 def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
     """Total of a bill where each part gets the largest discount that its units reach.
 
-    Links at the price book's prices per GB/s get none.
+    Links at the price book's prices per GB/s get none, nor do quotes: these are for the order.
 
     Parameters
     ----------
@@ -524,7 +537,10 @@ def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[
     """The discount that each line gets, as a fraction: a matter of units, not of prices."""
     counts, found = bill.n_bought_by_part(), []
     for line in bill.lines:
-        n_units = counts[line.part.name] if line.part.kind not in (LINK, SUPPORT) else 0
+        is_fixed = line.part.kind in (LINK, SUPPORT) or (
+            line.part.price is not None and line.part.price.confidence == QUOTED
+        )
+        n_units = 0 if is_fixed else counts[line.part.name]
         reached = [one.discount_fraction for one in discounts if n_units >= one.n_units]
         found.append(Decimal(repr(float(max(reached, default=0.0)))))
     return found

@@ -154,6 +154,7 @@ def included(line: Line, server: Part) -> Line:
             source=f"{words}: see there",
             low_usd=None,
             high_usd=None,
+            support_usd=None,
         ),
         spare_fraction=0.0,
         priced_by="",
@@ -294,7 +295,9 @@ class FabricShop:
         )
         price = Price(usd, found.confidence, self.book.as_of, self.book.source)
         if found.quote is not None:
-            price = replace(price, as_of=found.quote.date, source=found.quote.source)
+            own = found.quote
+            price = replace(price, as_of=own.date, source=own.source, valid_until=own.valid_until)
+            price = replace(price, seller=own.seller, currency=own.currency)
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 

@@ -44,8 +44,8 @@ def _support(lines: Sequence[Line]) -> Iterator[Line]:
     for part in {line.part.name: line.part for line in supported}.values():
         if (price := part.price) and price.support_usd:
             name, what = f"support of {part.name}", "for all years of use"
-            offer = (price.confidence, price.as_of, price.source)
-            own = Price(price.support_usd, *offer, valid_until=price.valid_until)
+            own = replace(price, usd=price.support_usd, support_usd=None)
+            own = replace(own, low_usd=None, high_usd=None)
             n_units = sum(line.n_units for line in supported if line.part.name == part.name)
             yield Line(SUPPORT, "all", Part(name, SUPPORT, what, own), n_units)
 
@@ -61,6 +61,8 @@ def _quoted(part: Part, quote: Quote | None) -> Part:
         quote.source,
         valid_until=quote.valid_until,
         support_usd=support_usd,
+        seller=quote.seller,
+        currency=quote.currency,
     )
     number, n_days = quote.part_number or part.part_number, quote.n_lead_days
     days = part.n_lead_days if n_days is None else n_days

@@ -310,11 +310,13 @@ class Origin:
     command : that was given.
     versions : of this program and what it computes with, by name.
     files : role, name and SHA-256 of every input.
+    day : on which it was made, YYYY-MM-DD.
     """
 
     command: str
     versions: tuple[tuple[str, str], ...]
     files: tuple[tuple[str, str, str], ...]
+    day: str
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def _of_quotes(quotes: Sequence[Quote]) -> Iterator[str]:
         what = "1 quote does not hold" if len(late) == 1 else f"{len(late)} quotes do not hold"
         first = min(late, key=lambda quote: quote.valid_until or quote.date)
         yield f"{what} (first: {first.item} of {first.seller}, {first.when})"
-    yield from [quote.doubt for quote in quotes if quote.doubt][:1]
+    yield from [doubt for quote in quotes for doubt in quote.doubts][:1]
 
 
 def assumed_fraction(bill: Bill) -> float:

@@ -277,6 +277,10 @@ def apply_settings(document: Document, settings: Sequence[str]) -> None:
     refuse(faults)
 
 
+_OPTIONS = {"quotes": "--prices", "as_of": "--as-of"}
+"""Options that are settings of a plan."""
+
+
 def apply_setting(document: Document, setting: str) -> None:
     """Put ``dotted.path=value`` (a YAML value) into a document, in place.
 
@@ -286,7 +290,8 @@ def apply_setting(document: Document, setting: str) -> None:
         For a setting without '=', or a path through something that is not a map or list.
     """
     dotted, equals, text = setting.partition("=")
-    place = Place(f"{document.file}: --set {dotted}")
+    option = _OPTIONS.get(dotted)
+    place = Place(option or f"{document.file}: --set {dotted}")
     if not equals or not dotted:
         fix = "write e.g. --set fabric.topology='RI(4)_SW(8)'"
         raise SpecError(Fault(f"got {setting!r}", "expected key=value", fix, "", place))

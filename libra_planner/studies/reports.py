@@ -24,6 +24,7 @@ from libra_planner.errors import (
     refuse,
 )
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
+from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
@@ -147,7 +148,7 @@ class _Study:
             swings=swings(candidates),
             budgets=budget_swings(candidates),
             is_default_tokens=question.tokens is None,
-            origin=Origin(question.command, tuple(versions.items()), hashes),
+            origin=Origin(question.command, tuple(versions.items()), hashes, today()),
         )
 
     def _candidate(
@@ -249,14 +250,22 @@ def _refuse_different_quotes(given: list[GivenDesign]) -> None:
 
 
 def _refuse_letters(given: list[GivenDesign]) -> None:
-    """Refuse the letter of one design as the name of another."""
+    """Refuse the letter of one design as the name of another, and a name given twice."""
     letters = LETTERS[: len(given)]
     expected, fix = "expected another name than a letter of the designs", "choose another one"
-    refuse(
+    pairs = list(zip(letters, given, strict=True))
+    faults = [
         Fault(f"got the name {one.name!r} of design {letter}", expected, fix, "", Place(one.text))
-        for letter, one in zip(letters, given, strict=True)
+        for letter, one in pairs
         if one.name != one.source and one.name.upper() in {*letters} - {letter}
-    )
+    ]
+    first: dict[str, tuple[str, GivenDesign]] = {}
+    for letter, one in pairs:
+        before, other = first.setdefault(one.name.casefold(), (letter, one))
+        if other is not one and {one.name, other.name} - {one.source, other.source}:
+            got = f"got the name {one.name!r} of designs {before} and {letter}"
+            faults.append(Fault(got, "expected another one", fix, "", Place(one.text)))
+    refuse(faults)
 
 
 def _policy(question: Question) -> Policy | None:

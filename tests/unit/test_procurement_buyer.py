@@ -159,6 +159,11 @@ def test_names_that_name_nothing_or_another_design_are_refused(named, text) -> N
         _compared(named, THIN)
 
 
+def test_a_name_that_is_given_twice_is_refused() -> None:
+    with pytest.raises(SpecError, match="got the name 'full' of designs A and B"):
+        _compared(f"Full={ONE}", f"full={THIN}")
+
+
 def test_switches_are_counted_by_network(run) -> None:
     """What check counts is the training network of the bill and the switches between NPUs."""
     done = run("check", "0e_rails_2to1", "--policy", "spray")

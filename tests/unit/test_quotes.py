@@ -162,7 +162,7 @@ def test_offers_fill_columns_and_lines_of_their_own(quotes, run, tmp_path) -> No
     assert re.search(r"\$\S+ before tax \(\$\S+ to \$\S+ with 8.25% tax\) for", said)
     assert "- 1 quote does not hold" in said
     assert "taxes" not in said
-    assert "The first quote ends on 2026-10-31 (switch-64x400g)." in said
+    assert "The first quote ended on 2026-10-31 (switch-64x400g)." in said
     assert "The longest lead time is 112 days (switch-64x400g)." in said
     late = "switch-64x400g of Switches Ltd, expired on 2026-10-31"
     assert f"quotes.csv:3: {late}, does not hold on 2026-11-23" in payload["decision"]["warnings"]
@@ -341,7 +341,7 @@ def test_fabric_and_bills_of_options_warn_as_reports_do(quotes, run) -> None:
     found = run(*fabric, "--json").payload["warnings"]
     assert [text.split(": ", 1)[1][:40] for text in found] == [
         "nic-400g of Acme, expired on 2026-10-31,",
-        "nic-400g is quoted at $14,000, 6 times t",
+        "nic-400g is quoted at $14,000, 6.4 times",
     ]
     assert all(f"Warning: {text}" in run(*fabric).out for text in found)
     notes = run("optimize", "0b_bill", "--prices", quotes(late), "--json").payload["notes"]

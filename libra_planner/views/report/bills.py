@@ -223,6 +223,7 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
 
 
 _OFFERS: Mapping[str, Callable[[Part], Value]] = {
+    "Seller": lambda part: part.price.seller if part.price else "",
     "Part number": lambda part: part.part_number,
     "Lead time, days": lambda part: cells.count(part.n_lead_days) if part.n_lead_days else "",
     "Valid until": lambda part: (part.price and part.price.valid_until) or "",

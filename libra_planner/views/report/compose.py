@@ -30,6 +30,12 @@ from libra_planner.views.report.designs import (
     mfu_ends,
     tokens_ends,
 )
+from libra_planner.views.report.offers import (
+    day_text,
+    offer_section,
+    offers_payload,
+    orders_payload,
+)
 from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.report.strategies import strategy_section
@@ -74,6 +80,7 @@ for _name, _make in (
     ("run", _section(run_section)),
     ("sensitivity", _section(sensitivity_section, "tornado")),
     ("bills", _bills),
+    ("offers", _section(offer_section)),
     ("facility", _section(facility_section)),
     ("checks", _section(basis.check_section)),
     ("strategies", _section(strategy_section)),
@@ -98,6 +105,7 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
     subtitle = "; ".join(f"{one.letter} = {one.proposal.name}" for one in comparison.candidates)
     if base is not None:
         subtitle += f"; differences against {comparison.letters[base]}"
+    subtitle += f". {day_text(comparison)}"
     sections = (one for make in SECTIONS.values() for one in make(comparison, charts))
     return Report(
         title,
@@ -186,6 +194,8 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
         "order_note": ranks.order_note or None,
         "price_ranges": list(range_sentences(comparison)),
         "missing_prices": [part.name for part in comparison.missing],
+        "day": comparison.origin.day,
+        "offers": offers_payload(comparison),
         "decision": {
             "recommendation": _recommendation(comparison, section),
             "cards": cards,
@@ -249,6 +259,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "assumed_usd": float(one.bill.assumed_usd),
         "tax_usd": float(one.bill.tax_usd) if one.bill.tax_fraction else None,
         "total_with_tax_usd": float(one.bill.with_tax_usd) if one.bill.tax_fraction else None,
+        "orders": orders_payload(one.bill),
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,
         "covers": one.proposal.problem.step.covers,

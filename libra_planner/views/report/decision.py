@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from libra_planner.costs.quotes import quote_warnings, unpriced_note
+from libra_planner.costs.quotes import TAX, quote_warnings, unpriced_note
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
@@ -16,6 +16,7 @@ from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
 from libra_planner.views.report.bills import verdict, words_of_kind
 from libra_planner.views.report.designs import ports_text, time_basis
+from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
     change_table,
     difference_table,
@@ -174,8 +175,8 @@ def _cheapest(comparison: Comparison) -> Card:
     saved, lead = other.bill.total_usd - one.bill.total_usd, ""
     if saved:
         lead = (
-            f"{round_usd(saved).shown} ({other.bill.fraction_of(saved):.1%}) less than "
-            f"{other.letter}{_main_difference(one, other)}."
+            f"{round_usd(saved).shown} ({other.bill.fraction_of(saved):.1%}) less"
+            f"{before_tax(one)} than {other.letter}{_main_difference(one, other)}."
         )
     largest = [
         f"{name} is {one.bill.fraction_of(amount):.0%} of the price"
@@ -184,7 +185,7 @@ def _cheapest(comparison: Comparison) -> Card:
     reason = largest[0] if largest else "nothing of it has a price"
     low_usd, high_usd = one.bill.ends_usd
     ends = " by source" if low_usd < high_usd else ""
-    figure = f"{price_text(one)}{ends} {comparison.without}".strip()
+    figure = f"{price_text(one)}{ends}{before_tax(one)} {comparison.without}".strip()
     alone = ("Price", f"The only design; {reason}.")
     return _card(pair, figure, alone, ("Cheapest", "dear"), lead)
 
@@ -274,13 +275,14 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
     if not quotes:
         return
     used = used_in(comparison)
-    holds = f"{counted(len(used), 'price')} of {quotes[0].file} {'count' + 's' * (len(used) == 1)}"
-    yield f"{holds} here: the section Prices names seller, day and part of each."
+    n_prices = sum(quote.item != TAX for quote in used)
+    holds = f"{counted(n_prices, 'price')} of {quotes[0].file} {'count' + 's' * (n_prices == 1)}"
+    yield f"{holds} here: the section Offers names seller, day and part of each."
     if unused := [quote.item for quote in quotes if quote not in used]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
     if also := [f"{quote.item} ({quote.also})" for quote in used if quote.others]:
         yield (
-            "Of several sellers the cheapest quote that holds counts. "
+            "Of several sellers the cheapest quote that holds counts, unless the file chooses one. "
             f"Also quoted: {', '.join(also)}."
         )
     if note := unpriced_note(quotes):

@@ -30,6 +30,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
+from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
 
 _DAY_S = 24 * HOUR_S
@@ -74,13 +75,14 @@ def lead(comparison: Comparison) -> Iterator[str]:
         quoted = ", once quoted" if is_mostly_assumed(one.bill) and not reasons else ""
         yield f"{stop}{buy} {named(one)}{quoted}: {what}"
     yield scope_text(one)
+    yield " ".join(filter(None, (network_text(one), order_text(one))))
     if one.check is None:
         does = "may reverse this" if other else "takes longer"
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
     if other is not None:
         yield _why(comparison, one, other)
     yield f"{_certainty(one)} {band_text(one)}"
-    if text := " ".join((*_run(one), *_offers(one))):
+    if text := " ".join((*_run(one), *_offers(one, _day(comparison)))):
         yield text
 
 
@@ -122,7 +124,7 @@ def _why(comparison: Comparison, one: Candidate, other: Candidate) -> str:
     is_base = comparison.reference == comparison.baseline
     whom = f"{named(other)}, the {'baseline' if is_base else 'next best'}"
     saved = other.bill.total_usd - one.bill.total_usd
-    amount = f"{round_usd(abs(saved)).shown} {'less' if saved > 0 else 'more'}"
+    amount = f"{round_usd(abs(saved)).shown} {'less' if saved > 0 else 'more'}{before_tax(one)}"
     price = f"costs {amount}" if saved else "costs the same"
     return f"Against {whom}, it {price}{_speed_against(comparison)}.{_notes(comparison)}"
 
@@ -187,6 +189,7 @@ def _run(one: Candidate) -> Iterator[str]:
     text = f"{tokens_text(one.n_tokens)} take {days:,.1f} days{between}"
     cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
     text += f" and {round_usd(one.run.cost_usd).shown}{cost} of hardware and electricity"
+    text += before_tax(one)
     if found := mfu(one):
         text += f", at an MFU of {found:.1%}{_between(mfu_ends(one), lambda x: f'{x:.1%}')}"
     yield f"{text[:1].upper()}{text[1:]}."
@@ -197,14 +200,22 @@ def _between(ends: Ends, shown: Callable[[float], str]) -> str:
     return "" if ends is None else f" ({shown(ends[0])} to {shown(ends[1])})"
 
 
-def _offers(one: Candidate) -> Iterator[str]:
+def _day(comparison: Comparison) -> str:
+    """On which quotes have to hold."""
+    quotes = comparison.shop.quotes
+    return quotes[0].day if quotes else comparison.origin.day
+
+
+def _offers(one: Candidate, today: str) -> Iterator[str]:
     """Until when quotes hold, and how long parts take, where anybody says."""
     bill = one.bill
     parts = {line.part.name: line.part for line in bill.lines if line.n_bought}.values()
     offers = ((x.price, x.name) for x in parts if x.price and x.kind != SUPPORT)
     ends = [(price.valid_until, name) for price, name in offers if price.valid_until]
     if ends:
-        yield f"The first quote ends on {min(ends)[0]} ({min(ends)[1]})."
+        day, name = min(ends)
+        verb = "ended" if today and day < today else "ends"
+        yield f"The first quote {verb} on {day} ({name})."
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
     if days:
         longest = max(days, key=lambda pair: pair[0])
@@ -243,7 +254,7 @@ def difference_table(comparison: Comparison) -> Table | None:
         f"From {named(base)} to {named(one)}",
         ["What", base.letter, one.letter, "Difference"],
         rows,
-        total=["Price of everything", *totals, moved],
+        total=[f"Price of everything{before_tax(one)}", *totals, moved],
         note=(
             "Parts are counted with their spares, without lines that both bills have alike, such "
             "as those of frontend and storage."

@@ -137,7 +137,8 @@ def _discounts(comparison: Comparison) -> Table:
     caption = "Price of everything with volume discounts, one tier after another"
     note = (
         "Assumed tiers. Units of a part count together over all its lines; each part gets the "
-        "largest discount that it reaches. Links per GB/s get none."
+        "largest discount that it reaches. Links per GB/s get none, nor do quotes: they "
+        "are prices for this order."
     )
     headings = ["Discounts up to", *design_columns(comparison)]
     return cells.table("discounts", caption, headings, rows, note=note, is_folded=True)
