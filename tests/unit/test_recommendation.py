@@ -57,8 +57,10 @@ def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) ->
     )
     low, high = (float(usd) / 1e6 for usd in llama.candidates[2].bill.ends_usd)
     assert (f"{low:.1f}", f"{high:.1f}") == ("69.1", "83.2")
-    scope, *others = section.lead[1:]
+    scope, networks, *others = section.lead[1:]
     assert scope.startswith("Not in this price: building, cooling, staff, ")
+    of = llama.candidates[2].bill.of("network", "frontend", "storage").total_usd
+    assert networks.startswith(f"Networks are ${float(of) / 1e6:.2f}M (")
     assert "routing by hash (ECMP) may reverse this" in others[0]
     assert others[1].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
     assert "published runs of H100 dense bf16 are off" in others[2]
@@ -260,7 +262,7 @@ def test_a_design_that_breaks_its_rules_is_not_the_one_to_buy() -> None:
     assert (first, found.chosen) == (0, 1)
     assert (
         "A (two_nics @ 450,50) would be best per dollar, but breaks rules of its plan"
-        in (decision_section(found).lead[3])
+        in (decision_section(found).lead[4])
     )
 
 
