@@ -526,8 +526,12 @@ def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
     --------
     >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.00")))
     >>> bill = Bill((Line("network", "dim1", nic, 100),))
-    >>> discounted_usd(bill, [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)])
+    >>> discounts = [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)]
+    >>> discounted_usd(bill, discounts)
     Decimal('930.00')
+    >>> quoted = Part("n", "nic", "a NIC", Price(Decimal("10.00"), "quoted"))
+    >>> discounted_usd(Bill((Line("network", "dim1", quoted, 100),)), discounts)
+    Decimal('1000.00')
     """
     pairs = zip(bill.lines, discounts_of_lines(bill, discounts), strict=True)
     return sum((to_cents((line.extended_usd or ZERO) * (1 - share)) for line, share in pairs), ZERO)

@@ -385,3 +385,75 @@ def test_a_sweep_over_price_books_keeps_the_quotes(plan, quotes, tmp_path, run) 
     ]
     expected = [p.cost_usd(lp.optimize(p).bandwidth_bytes_per_s) for p in problems]
     assert found == pytest.approx(sorted(expected), rel=1e-6)
+
+
+def test_every_offer_stands_in_a_report_with_its_reason(quotes, run, tmp_path) -> None:
+    """1,024 NICs and 21 spares are ordered from Acme at $1,400; nobody else is asked."""
+    chosen = SEVERAL.replace("note\n", "note,chosen\n").replace(
+        "2026-12-31,\n", "2026-12-31,,yes\n"
+    )
+    rows = [f"{row}," if row.endswith(",") else row for row in chosen.splitlines()]
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("-o", tmp_path / "out", "--formats", "csv,html,xlsx", "--json", "--prices")
+    payload = run("report", example, *flags, quotes("\n".join(rows) + "\n")).payload
+    found = {one["seller"]: (one["counts"], one["why"]) for one in payload["offers"]}
+    assert found == {
+        "Acme": (True, "counts: chosen in the file"),
+        "Beta": (False, "no: cheaper, but the file chooses another"),
+        "Gamma": (False, "no: expired on 2026-10-31"),
+        "Delta": (False, "no: dearer"),
+    }
+    table = csv.DictReader(io.StringIO((tmp_path / "out" / "report-offers.csv").read_text()))
+    assert [(row["Seller"], row["Counts"]) for row in table] == [
+        (x, y[1]) for x, y in found.items()
+    ]
+    [design] = payload["designs"]
+    orders = {one["seller"]: one["usd"] for one in design["orders"]}
+    bill = csv.DictReader(io.StringIO((tmp_path / "out" / "report-bill-a.csv").read_text()))
+    nics = [row for row in bill if row["Part"] == "nic-400g"]
+    assert {row["Seller"] for row in nics} == {"Acme"}
+    assert orders["Acme"] == sum(float(row["Extended"]) for row in nics)
+    assert sum(orders.values()) == pytest.approx(design["total_usd"])
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Made on 2026-11-23, quotes held as of 2026-11-23" in page
+    assert page.index("counts, of nic-400g the one that the file") < page.index('class="sign"')
+    assert f"Orders: Acme ${orders['Acme'] / 1e6:.2f}M, list prices" in page
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("nic-400g,14000,Beta,2026-11-02,", "nic-400g is quoted at $14,000, 6.4 times the highest"),
+        ("nic-400g,1450,Beta,2026-11-02,2900", "support of nic-400g is $2,900, 2 times its price"),
+        ("tax,0.0825,State,2026-11-02,", "tax is 0.0825%: if that is a fraction"),
+        ("h100-sxm,70000,Beta,2026-11-02,", "h100-sxm is quoted at $70,000, 2."),
+    ],
+)
+def test_figures_of_every_offer_are_doubted(row, said, quotes, run, tmp_path) -> None:
+    """Also of those that lose; an NPU at more than twice its listed price."""
+    unit = "percent" if row.startswith("tax") else ""
+    first = "item,price,seller,date,support,unit\nnic-400g,1400,Acme,2026-11-02,,\n"
+    file, example = quotes(f"{first}{row},{unit}\n"), "0d_llama3_70b@450,50,50"
+    flags = ("-o", tmp_path / "out", "--formats", "md", "--json", "--prices", file)
+    warnings = run("report", example, *flags).payload["decision"]["warnings"]
+    assert [x for x in warnings if x.startswith(f"quotes.csv:3: {said}")]
+
+
+def test_between_rows_and_what_is_no_text(quotes, plan, run) -> None:
+    head = "item,price,seller,date,currency,rate,chosen\n"
+    row = "nic-400g,1400,{},2026-11-02,EUR,{},yes\n"
+    done = run(
+        "optimize", plan(), "--prices", quotes(head + row.format("A", 1.1) + row.format("B", 2))
+    )
+    assert [line.split(": ", 1)[1][:32] for line in done.err.splitlines()] == [
+        "rate: got EUR at 2 USD, on line ",
+        "chosen: got two quotes of nic-40",
+    ]
+    file = quotes()
+    file.write_bytes(b"PK\x03\x04\xff")
+    done = run("optimize", plan(), "--prices", file)
+    assert done.err.startswith(f"--prices: quotes: got an Excel workbook ({file}), expected a text")
+    done = run(
+        "optimize", plan(), "--prices", quotes("item,price,seller,date\nnic-400g,,,\ntax,,,\n")
+    )
+    assert "got 2 rows without a price, such as nic-400g" in done.err

@@ -281,9 +281,10 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
     if unused := [quote.item for quote in quotes if quote not in used]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
     if also := [f"{quote.item} ({quote.also})" for quote in used if quote.others]:
+        chosen = [one.item for one in used if one.is_chosen]
+        but = f", of {', '.join(chosen)} the one that the file chooses" if chosen else ""
         yield (
-            "Of several sellers the cheapest quote that holds counts, unless the file chooses one. "
-            f"Also quoted: {', '.join(also)}."
+            f"Of several sellers the cheapest quote that holds counts{but}. Also quoted: {', '.join(also)}."
         )
     if note := unpriced_note(quotes):
         yield f"{note[:1].upper()}{note[1:]}."
