@@ -284,7 +284,8 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
         chosen = [one.item for one in used if one.is_chosen]
         but = f", of {', '.join(chosen)} the one that the file chooses" if chosen else ""
         yield (
-            f"Of several sellers the cheapest quote that holds counts{but}. Also quoted: {', '.join(also)}."
+            f"Of several sellers the cheapest quote that holds counts{but}. "
+            f"Also quoted: {', '.join(also)}."
         )
     if note := unpriced_note(quotes):
         yield f"{note[:1].upper()}{note[1:]}."
