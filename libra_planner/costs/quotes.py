@@ -184,9 +184,13 @@ class Quote:
         if one.when:
             return one.when
         if self.worth_usd < one.worth_usd:
-            return "dearer"
+            return "dearer" if self.usd < one.usd else "dearer with support"
         how = "as dear" if self.worth_usd == one.worth_usd else "cheaper"
-        return f"{how}, but the file chooses another" if self.is_chosen else f"{how}, and later"
+        return (
+            f"{how}, but the file chooses another"
+            if self.is_chosen
+            else f"{how}, and later in the file"
+        )
 
     @property
     def where(self) -> str:

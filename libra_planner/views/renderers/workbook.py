@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import count
 from typing import Any
@@ -90,6 +90,7 @@ def workbook(report: Report) -> bytes:
     book = xlsxwriter.Workbook(buffer, options)
     book.set_properties({"title": report.title, "created": _CREATED})
     book.set_calc_mode("auto")
+    report = _headed(report)
     places, named = _places(report), _named(report)
     style = cache(lambda **properties: book.add_format(properties))
     for section in _sheets(report):
@@ -100,6 +101,13 @@ def workbook(report: Report) -> bytes:
             writer.draw(book, chart, place)
     book.close()
     return buffer.getvalue()
+
+
+def _headed(report: Report) -> Report:
+    """The document with what stands below its title as a line of the first sheet."""
+    first, *others = report.sections
+    lead = (*first.lead[:1], report.subtitle, *first.lead[1:])
+    return replace(report, sections=(replace(first, lead=lead), *others))
 
 
 def _sheets(report: Report) -> tuple[Section, ...]:

@@ -94,7 +94,7 @@ def offer_section(comparison: Comparison) -> Section | None:
 
 
 def _amount(one: Quote) -> Value:
-    return number(100 * one.tax_fraction if one.item == TAX else one.amount, 2)
+    return number(100 * one.tax_fraction, 4) if one.item == TAX else number(one.amount, 2)
 
 
 def offers_payload(comparison: Comparison) -> list[dict[str, Any]]:
