@@ -35,7 +35,7 @@ from libra_planner.tui.session import (
     best_design,
     read_plan,
 )
-from libra_planner.tui.starts import equal_split_GBps
+from libra_planner.tui.starts import equal_split_GBps, equal_words
 from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
 from libra_planner.tui.widgets import KeyBar, StatusLine, TabBar
 
@@ -374,7 +374,11 @@ class Cockpit(App[int]):
         """Spread the total evenly."""
         problem = self._current_problem(self.action_equal)
         if problem is not None:
-            self.change_bandwidth(equal_split_GBps(problem))
+            equal = equal_split_GBps(problem, self.session.edits.bandwidth_GBps or ())
+            self.change_bandwidth(equal)
+            self.say(
+                equal_words(problem, equal), lambda: self.session.edits.bandwidth_GBps == equal
+            )
 
     async def action_bars(self) -> None:
         """Go to the bars."""

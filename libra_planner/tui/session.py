@@ -45,6 +45,7 @@ class Reading:
     faults : everything that is wrong.
     document : values and their lines; ``None`` where the file is no YAML.
     fingerprint : the same for the same plan with the same files that it names, whenever read.
+    start_GBps : a design to begin with.
     """
 
     settings: tuple[str, ...]
@@ -52,6 +53,7 @@ class Reading:
     faults: tuple[Fault, ...]
     document: Document | None
     fingerprint: bytes = b""
+    start_GBps: Bandwidth = ()
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = N
     try:
         problem = load_plan(path, settings, progress=searched)
         document = plan_document(path, settings)
-        return Reading(settings, problem, (), document, _fingerprint(path, document))
+        fingerprint, start_GBps = _fingerprint(path, document), starting_GBps(problem)
+        return Reading(settings, problem, (), document, fingerprint, start_GBps)
     except SpecError as error:
         faults = error.faults
     except PlannerError as error:
@@ -443,7 +446,7 @@ class Session:
         self.problem = reading.problem
         known = self.edits.bandwidth_GBps or bandwidth_GBps
         if known is None or not is_design(reading.problem, known):
-            known = starting_GBps(reading.problem)
+            known = reading.start_GBps
         self.edits = replace(self.edits, bandwidth_GBps=tuple(known))
         origin, value = self._origins.get(self.edits, ("", None))
         if origin and value is None:
@@ -461,10 +464,12 @@ class Session:
             return origin
         if self.problem is None or self.edits.bandwidth_GBps is None:
             return "edited"
-        if self.edits.bandwidth_GBps == equal_split_GBps(self.problem):
+        shown = self.edits.bandwidth_GBps
+        if shown == equal_split_GBps(self.problem, shown):
             return "equal bandwidth" if self.problem.prices.bills is None else "first option"
-        is_start = self.edits.bandwidth_GBps == starting_GBps(self.problem)
-        return "fixed by rules" if is_start else "edited"
+        return (
+            "start inside rules" if self.reading and shown == self.reading.start_GBps else "edited"
+        )
 
     def _value(self) -> Any:
         document = self.reading.document if self.reading else None

@@ -36,6 +36,7 @@ from libra_planner.tui.screens.plan_fields import (
     words,
 )
 from libra_planner.tui.session import Session, best_design, read_plan
+from libra_planner.tui.starts import equal_split_GBps
 from tests.tui.conftest import PLAN
 
 
@@ -110,17 +111,25 @@ def test_another_number_of_dimensions_gives_an_equal_split(plan_file: Path) -> N
 @pytest.mark.parametrize(
     ("rules", "start_GBps", "origin"),
     [
-        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "fixed by rules"),
+        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "start inside rules"),
         # A taper of 2 below a fixed tier, then one between two that are free: 120 and 60 are
         # nearest to 100 and 100 on the line B2 = 2 B3.
-        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "fixed by rules"),
-        (["taper(spine) == 2"], (100, 120, 60), "fixed by rules"),
-        (["total == 600", "dim1 == 400"], (400, 100, 100), "fixed by rules"),
-        (["total == 600", "dim1 >= 400"], (200, 200, 200), "equal bandwidth"),
+        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "start inside rules"),
+        (["taper(spine) == 2"], (100, 120, 60), "start inside rules"),
+        (["total == 600", "dim1 == 400"], (400, 100, 100), "start inside rules"),
+        (["total == 600", "dim1 >= 400"], (400, 100, 100), "start inside rules"),
+        # The leaf at its limit, then B3 at a taper of at least 1.
+        (
+            ["dim1 == 450", "12.5 GB/s <= dim2 <= 50", "taper(spine) >= 1"],
+            (450, 50, 50),
+            "start inside rules",
+        ),
+        (["dim1 <= 450", "dim2 <= 50"], (100, 50, 100), "start inside rules"),
         (["dim1 == 450", "dim1 == 400"], (100, 100, 100), "equal bandwidth"),  # Cannot be met.
+        (["dim1 == 450", "total <= 400"], (400 / 3,) * 3, "equal bandwidth"),  # Nor these.
     ],
 )
-def test_a_plan_opens_on_what_its_equalities_fix(
+def test_a_plan_opens_inside_its_rules(
     plan_file: Path, rules: list[str], start_GBps: tuple[float, ...], origin: str
 ) -> None:
     units = [rule if "taper" in rule else f"{rule} GB/s" for rule in rules]
@@ -131,6 +140,26 @@ def test_a_plan_opens_on_what_its_equalities_fix(
     assert session.faults == ()
     assert session.edits.bandwidth_GBps == start_GBps
     assert session.origin == origin
+
+
+@pytest.mark.parametrize(("rules", "each"), [([], 175), (["total <= 600 GB/s"], 200)])
+def test_equal_is_what_the_figures_are_compared_to(
+    plan_file: Path, rules: list[str], each: float
+) -> None:
+    """The plan's total, else that of the design on screen: 450 + 50 + 25 = 525."""
+    fabric = ("fabric.topology=RI(4)_[SW(32)_SW(32)]", "fabric.tiers=[node, leaf, spine]")
+    session = Session(plan_file)
+    settings = (*fabric, "cost_model=clos-2026", f"constraints={json.dumps(rules)}")
+    session.accept(read_plan(plan_file, settings))
+    assert session.problem is not None
+    session.set_bandwidth((450.0, 50.0, 25.0), "")
+    compared = session.evaluation()
+    assert compared is not None
+    equal = equal_split_GBps(session.problem, (450.0, 50.0, 25.0))
+    assert equal == (each,) * 3
+    assert [value / 1e9 for value in compared.equal.bandwidth_bytes_per_s] == list(equal)
+    session.set_bandwidth(equal, "")
+    assert session.origin == "equal bandwidth"
 
 
 def test_rules_come_before_advice_about_switches(plan_file: Path) -> None:

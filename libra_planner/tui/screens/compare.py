@@ -151,6 +151,15 @@ def disagreement(pins: Sequence[Pin]) -> str:
     return f"The models disagree on the order: {note}" if note else ""
 
 
+def equals_note(pins: Sequence[Pin]) -> str:
+    """What "vs equal" means where it is not the same for all pins; else empty."""
+    each = [pin.evaluation.equal.bandwidth_bytes_per_s[0] for pin in pins]
+    if len(set(each)) < 2:
+        return ""
+    span = f"{format_bandwidth(min(each))} to {format_bandwidth(max(each))} each"
+    return f"vs equal: each design's own total, spread evenly ({span})"
+
+
 def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     """Rows from top to bottom.
 
@@ -338,8 +347,8 @@ class ComparePane(Pane):
         self._of, self._rows = shown, compared_rows(pins, baseline) if pins else ()
         self.query_one("#compare-empty").display = not pins
         self.query_one("#compare-split").display = bool(pins)
-        note = disagreement(pins)
-        self.query_one("#compare-hint", Static).update(Text(f"{note}\n{_HINT}" if note else _HINT))
+        lines = [line for line in (disagreement(pins), equals_note(pins), _HINT) if line]
+        self.query_one("#compare-hint", Static).update(Text("\n".join(lines)))
         by = [row for row in self._rows if row.name == self._sorted and row.values]
         self._order = by[0].order(falls=self._falls) if by else range(len(pins))
         self._fill(min(chosen, len(pins) - 1))

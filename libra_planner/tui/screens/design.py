@@ -30,6 +30,7 @@ from libra_planner.tui.screens.plan_form import Choice, PlanForm
 from libra_planner.tui.session import Bandwidth, Reading
 from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import (
+    format_bandwidth,
     format_bytes,
     format_time,
     format_usd,
@@ -109,7 +110,8 @@ def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, s
         network = f" bill, {format_usd(evaluation.network_cost_usd)} of it network"
         yield "Cost", format_usd(evaluation.cost_usd), network
         yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
-    yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", " vs equal bandwidth"
+    each = format_bandwidth(equal.bandwidth_bytes_per_s[0])
+    yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", f" vs equal: {each} each"
     if per_cost:
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
     breaks = "" if equal.feasible else ", breaks the rules"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -119,7 +120,10 @@ def template(plan: Path) -> str:
     value = document.value if document and isinstance(document.value, dict) else {}
     said = value.get("constraints")
     rules = [str(rule) for rule in said] if isinstance(said, list) else []
-    axes, named = _axes(rules)
+    fabric = value.get("fabric")
+    links = fabric.get("realization") if isinstance(fabric, dict) else None
+    port = links.get("port_speed") if isinstance(links, dict) else None
+    axes, named = _axes(rules, str(port or ""))
     keys: dict[str, object] = {"constraints": named}
     if not axes and value.get("prices") == "bill":
         batch = value.get("global_batch") or 1024
@@ -142,13 +146,17 @@ def _steps(amount: float) -> str:
     return f"{{from: {amount / 5:g}, to: {amount * 2:g}, step: {amount / 20:g}}}"
 
 
-def _axes(rules: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], list[str]]:
     """Axes that a plan's rules are fit for, and the rules with their names in braces.
+
+    Speeds are those of whole ports where a plan says how fast a port is.
 
     >>> _axes(["leaf <= 50 GB/s", "taper(spine) == 2", "dim1 >= dim2"])[1]
     ['leaf <= {speed} GB/s', 'taper(spine) == {taper}', 'dim1 >= dim2']
     >>> _axes(["dim1 <= 300 GB/s", "total == 500 GB/s"])
     ({'budget': '{from: 100, to: 1000, step: 25}'}, ['dim1 <= 300 GB/s', 'total == {budget} GB/s'])
+    >>> _axes(["leaf <= 100 GB/s"], "400 Gbps")[0]
+    {'speed': '[50, 100, 200]'}
     """
     found = [_BOUND.match(rule) for rule in rules]
     axes: dict[str, str] = {}
@@ -163,10 +171,21 @@ def _axes(rules: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             named.append(rule)
             continue
         amount = float(bound[3])
-        speeds = ", ".join(f"{amount * factor:g}" for factor in (0.5, 1, 2, 4))
+        speeds = _speeds(amount, port, (bound[4] or "").strip())
         axes[axis] = {"budget": _steps(amount), "taper": _TAPERS}.get(axis, f"[{speeds}]")
         named.append(f"{name} {bound[2]} {{{axis}}} {bound[4] or ''}".rstrip())
     return axes, named
+
+
+def _speeds(amount: float, port: str, unit: str) -> str:
+    """Half a speed to four times as much; 1, 2 and 4 whole ports where one is that fast or less."""
+    from libra_planner.plan.options import speed_bytes_per_s
+
+    with contextlib.suppress(PlannerError):
+        of_port = speed_bytes_per_s(port) / speed_bytes_per_s(f"1 {unit}")
+        if amount >= of_port:
+            return ", ".join(f"{of_port * n:g}" for n in (1, 2, 4))
+    return ", ".join(f"{amount * factor:g}" for factor in (0.5, 1, 2, 4))
 
 
 _TIMES = ("step_time", "memory")
