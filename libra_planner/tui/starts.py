@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import fsum
 from typing import TYPE_CHECKING
 
-from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth, gigabytes_per_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem, Rule
 
 _DIGITS = 12
@@ -40,6 +41,15 @@ def equal_words(problem: Problem, equal: Sequence[float]) -> str:
         return "the first option of prices: bill; nothing else has a bill"
     each = f"{equal[0]:,.6g} GB/s in each dimension, whatever the rules say"
     return f"{fsum(equal):,.6g} GB/s spread evenly: {each}"
+
+
+def equals_note(evaluations: Sequence[Evaluation]) -> str:
+    """What "vs equal" means where it is not the same for all designs; else empty."""
+    each = [one.equal.bandwidth_bytes_per_s[0] for one in evaluations]
+    if len(set(each)) < 2:
+        return ""
+    span = f"{format_bandwidth(min(each))} to {format_bandwidth(max(each))} each"
+    return f"vs equal: each design's own total, spread evenly ({span})"
 
 
 def starting_GBps(problem: Problem) -> tuple[float, ...]:

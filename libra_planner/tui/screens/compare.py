@@ -20,6 +20,7 @@ from textual.widgets import DataTable, Static
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import MOST_LETTERS, Pin
+from libra_planner.tui.starts import equals_note
 from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 
@@ -151,15 +152,6 @@ def disagreement(pins: Sequence[Pin]) -> str:
     return f"The models disagree on the order: {note}" if note else ""
 
 
-def equals_note(pins: Sequence[Pin]) -> str:
-    """What "vs equal" means where it is not the same for all pins; else empty."""
-    each = [pin.evaluation.equal.bandwidth_bytes_per_s[0] for pin in pins]
-    if len(set(each)) < 2:
-        return ""
-    span = f"{format_bandwidth(min(each))} to {format_bandwidth(max(each))} each"
-    return f"vs equal: each design's own total, spread evenly ({span})"
-
-
 def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     """Rows from top to bottom.
 
@@ -173,9 +165,8 @@ def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     problems, none = [pin.problem for pin in pins], ("",) * len(pins)
     labels = max((problem.topology.labels for problem in problems), key=len)
     figures = [one for one in _FIGURES if one[0] != _PER_SEQUENCE or not _mixes_parts(pins)]
-    bandwidths: list[_Figure] = [
-        (label, _bandwidth(i), format_bandwidth) for i, label in enumerate(labels)
-    ]
+    named = enumerate(labels)
+    bandwidths: list[_Figure] = [(name, _bandwidth(i), format_bandwidth) for i, name in named]
     tapers = enumerate(f"{label} taper" for label in labels)
     bandwidths += [(name, _taper(i), "{:.3g}:1".format) for i, name in tapers]
     broken = [len(pin.evaluation.violated) for pin in pins]
@@ -347,8 +338,8 @@ class ComparePane(Pane):
         self._of, self._rows = shown, compared_rows(pins, baseline) if pins else ()
         self.query_one("#compare-empty").display = not pins
         self.query_one("#compare-split").display = bool(pins)
-        lines = [line for line in (disagreement(pins), equals_note(pins), _HINT) if line]
-        self.query_one("#compare-hint", Static).update(Text("\n".join(lines)))
+        notes = (disagreement(pins), equals_note([pin.evaluation for pin in pins]), _HINT)
+        self.query_one("#compare-hint", Static).update(Text("\n".join(filter(None, notes))))
         by = [row for row in self._rows if row.name == self._sorted and row.values]
         self._order = by[0].order(falls=self._falls) if by else range(len(pins))
         self._fill(min(chosen, len(pins) - 1))
