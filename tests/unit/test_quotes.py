@@ -93,6 +93,9 @@ def test_a_report_says_which_prices_are_quotes(quotes, run, tmp_path) -> None:
     payload = run(*flags, "--json").payload
     [said] = [line for line in payload["decision"]["text"] if "quotes.csv" in line]
     assert said.startswith("4 prices of quotes.csv count here")
+    why = {one["item"]: one["why"] for one in payload["offers"]}
+    assert why.pop("pod.nic") == "counts in the plan's linear cost alone"  # NICs are parts there.
+    assert {*why.values()} == {"counts: the only one"}
     rows = csv.DictReader(io.StringIO((tmp_path / "out" / "report-prices.csv").read_text()))
     prices = {row["Part"]: row for row in rows}
     assert Decimal(prices["switch-64x400g"]["Unit price"]) == 33000

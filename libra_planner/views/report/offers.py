@@ -59,9 +59,13 @@ def network_text(one: Candidate) -> str:
 
 
 def _offers(comparison: Comparison) -> Iterator[_Offer]:
-    """All offers of what any design buys."""
+    """All offers of what any design rests on; a bill of parts has no prices per GB/s."""
+    billed = {line.part.price.source for line in comparison.bill.lines if line.part.price}
     for quote in used_in(comparison):
-        yield from quote.verdicts
+        first, *others = quote.verdicts
+        is_linear = quote.tier_part is not None and quote.source not in billed
+        yield (quote, "counts in the plan's linear cost alone") if is_linear else first
+        yield from others
 
 
 def offer_section(comparison: Comparison) -> Section | None:
