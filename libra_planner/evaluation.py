@@ -12,7 +12,7 @@ import numpy as np
 
 from libra_planner.costs.prices import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
-from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, fastest_alternative
 from libra_planner.step.critical_path import Share, critical_path
 from libra_planner.step.expression import Array
 from libra_planner.step.training import BalancedStep
@@ -34,12 +34,13 @@ OBJECTIVES: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that a vector breaks, and by how much in the rule's own unit."""
+    """A rule that a vector breaks, and by how much in the rule's own unit; a taper's value."""
 
     rule: str
     line: int | None
     by: float
     unit: str
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -301,11 +302,22 @@ def _broken_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[Violat
     )
     return [
         Violation(
-            rule.text, rule.line, rule.excess(bandwidth_bytes_per_s) / rule.unit_factor, rule.unit
+            rule.text,
+            rule.line,
+            rule.excess(bandwidth_bytes_per_s) / rule.unit_factor,
+            rule.unit,
+            _taper(rule, bandwidth_bytes_per_s),
         )
         for rule in rules
         if rule.relative_excess(bandwidth_bytes_per_s) > RULE_TOLERANCE
     ]
+
+
+def _taper(rule: Rule, bandwidth_bytes_per_s: Array) -> float | None:
+    """What the taper is that a rule bounds; ``None`` of another rule, or over no bandwidth."""
+    if rule.tier is None or not bandwidth_bytes_per_s[rule.tier]:
+        return None
+    return float(bandwidth_bytes_per_s[rule.tier - 1] / bandwidth_bytes_per_s[rule.tier])
 
 
 def unpurchasable(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:

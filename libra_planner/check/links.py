@@ -421,7 +421,7 @@ class LinkCheck:
         step = self.problem.step
         if not isinstance(step.model, Calibrated):
             return None
-        if step.error_fraction is not None:
+        if step.has_kernels:
             return step.band_around_s(float(np.mean([self.step_time_s(one) for one in routed])))
         steps = [step.under(replace(step.model, side=side)) for side in (-1, 1)]
         ends = [replace(self, problem=replace(self.problem, step=one)) for one in steps]

@@ -16,7 +16,7 @@ from libra_planner.cli.streams import (
     progress_of,
     search_progress,
 )
-from libra_planner.errors import SpecError
+from libra_planner.errors import Infeasible, SpecError
 from libra_planner.inputs.plans import strategy_words
 from libra_planner.processes import uncollected
 from libra_planner.reading.bundled import name_of
@@ -50,6 +50,9 @@ def check(options: argparse.Namespace) -> None:
     told = Check(chosen.problem, question, found, options.busiest, options.groups)
     answer(options, told.to_dict, told.blocks(), then=_report(options, found.found))
     judge_search(found.found)
+    drawn = found.failures.get("failures")
+    if drawn is not None and not len(drawn.step_time_s):
+        raise Infeasible(f"{options.plan}: every draw of these failures cuts hosts off: no step")
 
 
 def _report(options: argparse.Namespace, found: SearchResult | None) -> str:

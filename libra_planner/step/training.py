@@ -255,13 +255,13 @@ class Step(Frozen):
         """T at the ends of its error band (C23).
 
         Of the step of a whole model that of its class of published runs; of others, all
-        collectives at either end of theirs and compute as it is. ``None`` where the model has no
-        measured class.
+        collectives at either end of theirs and compute as it is. ``None`` where the model, or the
+        compute of a whole model, has no measured class.
         """
         model = self.model
         if not isinstance(model, Calibrated):
             return None
-        if self.error_fraction is not None:
+        if self.has_kernels:
             return self.band_around_s(float(self.time.seconds(bandwidth_bytes_per_s)))
         ends = (replace(model, side=side) for side in (-1, 1))
         low_s, high_s = (self._mean_time(end, bandwidth_bytes_per_s) for end in ends)
@@ -277,6 +277,11 @@ class Step(Frozen):
         """The distinct sends of a step outside of collectives; of a group, all members'."""
         models_in = (one for one in self.trainings if isinstance(one, ModelTraining))
         return tuple(send for training in models_in for send in training.sends)
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether kernels of an NPU make the compute, which then needs a class of its own."""
+        return any(isinstance(one, ModelTraining) for one in self.trainings)
 
     @property
     def error_fraction(self) -> float | None:

@@ -226,7 +226,7 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     for broken in checked.violated:
         yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{plan.line_text(broken.line)}"
     for broken in checked.built_beyond:
-        text = f"{escape(broken.rule)}{plan.line_text(broken.line)}, by {plan.amount_text(broken)}"
+        text = f"{escape(broken.rule)}{plan.line_text(broken.line)}, {plan.amount_text(broken)}"
         yield f"[yellow]Whole ports break a rule:[/] {text}"
     for limit, late_s in checked.late:
         text = f"{escape(limit.text)}{plan.line_text(limit.line)}, by {format_time(late_s)}"

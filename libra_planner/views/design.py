@@ -15,6 +15,7 @@ from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views import cells, plan
+from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.training import memory
 from libra_planner.views.training.step import computed_shares, step_lines, step_payload
@@ -167,7 +168,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **memory.memory_figures(problem),
         **plan.fidelity_payload(problem, evaluation),
         **attributes(problem, "settings"),
-        "notes": list(plan.plan_notes(problem)),
+        "notes": list(plan.built_notes(problem, evaluation.bandwidth_bytes_per_s)),
     }
 
 
@@ -300,7 +301,9 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
         relative = problem.group_objective != "weighted"
         better = "has a smaller objective" if relative else _BETTER[problem.objective]
         proof = f"no design under these rules {better} by more than one part in 10^{digits}"
-        return f"Proven optimal: {proof}{ties}"
+        is_more = any(port_notes(problem, evaluation.bandwidth_bytes_per_s))
+        whole = "; its ports are not sold so: see the note" * is_more
+        return f"Proven optimal: {proof}{ties}{whole}"
     n_rules, broken = len(rule_texts(problem)), {one.rule for one in evaluation.violated}
     n_broken = len(broken.intersection(rule_texts(problem)))
     n_unpurchasable = len(broken) - n_broken
@@ -399,5 +402,5 @@ def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
         if rule["rule"] not in broken:
             yield f"Binds: {escape(rule['rule'])}{plan.line_text(rule['line'])}"
     for one in evaluation.violated:
-        text = f"{escape(one.rule)}{plan.line_text(one.line)}, by {plan.amount_text(one)}"
+        text = f"{escape(one.rule)}{plan.line_text(one.line)}, {plan.amount_text(one)}"
         yield f"[red]Broken:[/] {text}"

@@ -60,9 +60,9 @@ def failures_blocks(
 
 
 def _case_text(case: FailureCase, study: FailureStudy) -> str:
-    slower = case.step_time_s / study.whole_step_time_s
+    slower = _slower(case.step_time_s, study)
     fim = "" if np.isnan(case.fim_percent) else f", FIM {case.fim_percent:.2f} %"
-    return f"  {case.name}: {format_time(case.step_time_s)} ({slower:.3f}x{fim})"
+    return f"  {case.name}: {format_time(case.step_time_s)} ({slower}{fim})"
 
 
 def _times(study: FailureStudy) -> str:
@@ -70,9 +70,17 @@ def _times(study: FailureStudy) -> str:
     times = study.step_time_s
     if not len(times):
         return f"{n_cases}: all cut hosts off"
-    found, worst_s, whole_s = distribution(times), times.max(), study.whole_step_time_s
+    found, whole = distribution(times), format_time(study.whole_step_time_s)
     return (
         f"{n_cases}: step time {format_time(found.mean)} on average "
-        f"({found.mean / whole_s:.3f}x of {format_time(whole_s)} with nothing failed), "
-        f"p95 {format_time(found.p95)}, worst {format_time(worst_s)} ({worst_s / whole_s:.3f}x)"
+        f"({_slower(found.mean, study)}: {whole} with nothing failed), "
+        f"p95 {format_time(found.p95)}, worst {format_time(times.max())} "
+        f"({_slower(times.max(), study)})"
     )
+
+
+def _slower(step_time_s: float, study: FailureStudy) -> str:
+    """A time over that of nothing failed, where it is beyond what routings differ by."""
+    if step_time_s <= study.most_whole_step_time_s:
+        return "within the spread of routings"
+    return f"{step_time_s / study.whole_step_time_s:.3f}x"

@@ -66,7 +66,9 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
         yield "* least step time x cost of these; objective performance_per_cost finds the least"
     worst = max(point.optimality_gap for point in points)
     yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
-    yield from (escape(f"Note: {note}") for note in plan.plan_notes(problem))
+    shown = _best_point(points) or points[-1]
+    notes = plan.built_notes(problem, shown.bandwidth_bytes_per_s)
+    yield from (escape(f"Note: {note}") for note in notes)
 
 
 def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:

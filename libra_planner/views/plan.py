@@ -16,6 +16,7 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd
+from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
 
@@ -116,6 +117,12 @@ def plan_notes(problem: Problem) -> Iterator[str]:
     yield from calibrated_notes(problem)
 
 
+def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
+    """What a vector takes for granted: that it is sold so, and what its plan does."""
+    yield from port_notes(problem, bandwidth_bytes_per_s)
+    yield from plan_notes(problem)
+
+
 def calibrated_notes(problem: Problem) -> Iterator[str]:
     """Collectives beyond those that were measured, of a plan that runs them as measured (C20)."""
     model = problem.step.model
@@ -138,7 +145,7 @@ def as_checked(problem: Problem) -> Problem:
 def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """What the figures take for granted, and what partial groups would cost on their own links."""
     yield from objective_notes(problem, evaluation)
-    yield from plan_notes(problem)
+    yield from built_notes(problem, evaluation.bandwidth_bytes_per_s)
     real_s = evaluation.real_link_step_time_s
     if real_s is not None:
         slower = real_s / evaluation.step_time_s - 1
@@ -156,18 +163,20 @@ def band_keys(band_s: tuple[float, float] | None) -> dict[str, float | None]:
 
 
 def band_lines(problem: Problem, band_s: tuple[float, float] | None) -> Iterator[str]:
-    """The same for people, where there is one."""
-    model = problem.step.model
-    if band_s is None or not isinstance(model, Calibrated):
+    """The same for people, or why there is none."""
+    model, trainings = problem.step.model, problem.step.trainings
+    if not isinstance(model, Calibrated):
+        return
+    if band_s is None:
+        yield "No range: compute has no measured class of published runs"
         return
     low, high = map(format_time, band_s)
-    training = problem.step.trainings[0] if problem.step.error_fraction is not None else None
-    if isinstance(training, ModelTraining):
-        yield f"{low} to {high}, as {training.error_source} are off"
+    if isinstance(trainings[0], ModelTraining):
+        yield f"{low} to {high}, as {trainings[0].error_source} are off"
     else:
         yield (
             f"{low} to {high} by the mean error of measured collectives ({model.bands.source}); "
-            f"compute has no measured class"
+            f"compute is as the plan has it"
         )
 
 
@@ -223,5 +232,7 @@ def line_text(line: int | None) -> str:
 
 
 def amount_text(violation: Violation) -> str:
-    """By how much a rule is broken, in its own unit."""
-    return quantity_in(violation.unit).text(violation.by)
+    """By how much a rule is broken, in its own unit; of a taper what it is."""
+    if violation.value is not None:
+        return f"is {TAPER.text(float(f'{violation.value:.4g}'))}"
+    return f"by {quantity_in(violation.unit).text(violation.by)}"

@@ -204,7 +204,7 @@ def test_times_have_the_bands_of_their_collectives(calibrated, run) -> None:
     assert found["step_time_high_s"] == pytest.approx(found["step_time_s"] * error, rel=1e-12)
     text = run("evaluate", path, "--bandwidth", "450,50").out
     assert "by the mean error of measured collectives" in text
-    assert "compute has no measured class" in text
+    assert "compute is as the plan has it" in text
     assert "collectives as NCCL on H100, infiniband (rings" in " ".join(text.split())
     ideal = calibrated("SW(8)_SW(4)", fidelity="ideal", system=None)
     found = run("evaluate", ideal, "--bandwidth", "450,50", "--json").payload

@@ -109,20 +109,25 @@ def test_plans_load_and_are_built(
 
 def test_a_first_plan_is_optimized_and_says_what_comes_next(run, monkeypatch) -> None:
     assert run("init", *MODEL, "--npus", "64", "--global-batch", "64", "--taper", "2").code == 0
-    # The comments say how the leaf is freed: these are the lines, put in.
+    # A leaf below its ports cannot be bought so: the optimum says what it would cost.
     free = {
         "leaf == 50 GB/s": "12.5 GB/s <= leaf <= 50 GB/s",
         "# fixed_cost": "fixed_cost",
         "objective: performance ": "objective: performance_per_cost ",
     }
     text = Path("plan.yaml").read_text()
-    assert "'12.5 GB/s <= leaf <= 50 GB/s'" in text
+    assert "12.5" not in text
     for old, new in free.items():
         text = text.replace(
             f"- {old}" if "leaf" in old else old, f"- {new}" if "leaf" in old else new
         )
     Path("free.yaml").write_text(text)
     assert open_plan("free.yaml").base.prices.fixed_usd > 64 * 12_000
+    parts = "parallelism={tp: 8, dp: 8}"
+    freed = run("optimize", "free.yaml", "--set", parts)
+    assert "its ports are not sold so" in freed.out
+    assert "of whole ports that have 50.00 GB/s: the network costs about $" in freed.out
+    assert "leaf == 50 GB/s" in freed.out
     monkeypatch.setattr("libra_planner.cli.streams.sys.stderr", _Terminal())
     done = run("optimize", "plan.yaml", "--json")
     assert sys.stderr.getvalue().count("next:") == 0

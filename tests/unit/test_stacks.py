@@ -93,7 +93,7 @@ def test_a_ring_sends_the_same_over_the_nic_of_dp_and_more_beyond(plan: Path) ->
 
 def test_violated_and_binding_tapers_are_told_as_tapers(plan: Path, run: Run) -> None:
     told = run("evaluate", plan, "--bandwidth", "450,50,10,1")
-    assert "Broken: 1 <= taper(spine) <= 2 (line 11), by 3:1" in told.out
+    assert "Broken: 1 <= taper(spine) <= 2 (line 11), is 5:1" in told.out
     assert "Broken: core >= spine / 7" not in told.out
     payload = run("evaluate", plan, "--bandwidth", "450,50,10,1", "--json").payload
     broken = payload["violated"][0]

@@ -337,16 +337,14 @@ class FirstPlan:
 
     def _constraints(self) -> Iterator[str]:
         nic, *taper = self.rules
-        part = f"{self.nic_Bps / BYTES_PER_S_PER_GBPS / 4:.12g} GB/s"
-        free = f"{part} <= {nic.replace('==', '<=')}"
-        yield _line(f"  - {nic}", f"the NIC; to let optimize choose: '{free}'")
+        yield _line(f"  - {nic}", "the NIC, a whole port: another needs its port_speed too")
         if self.is_open:
             yield _line(f"  - {taper[0]}", "links down over links up: optimize chooses")
             yield f"  - {taper[1]}"
             return
         for rule in taper:
             most = max(_MOST_CHOSEN, self.taper or 0)
-            choice = f"'taper(spine) >= 1' and 'taper(spine) <= {most:.12g}'"
+            choice = f"'taper(spine) >= 1' and 'taper(spine) <= {most:.12g}', with fixed_cost"
             yield _line(f"  - {rule}", f"links down over links up; to choose: {choice}")
 
     def check(self, name: str, beside: Path) -> None:

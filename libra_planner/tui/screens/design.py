@@ -132,7 +132,7 @@ def verdict(problem: Problem, evaluation: Evaluation) -> Text:
     from libra_planner.views.plan import amount_text, line_text
 
     lines = [
-        Text(f"BROKEN: {one.rule}{line_text(one.line)} by {amount_text(one)}", "bold red")
+        Text(f"BROKEN: {one.rule}{line_text(one.line)} {amount_text(one)}", "bold red")
         for one in evaluation.violated
     ]
     if not lines:

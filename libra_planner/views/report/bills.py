@@ -168,7 +168,7 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
 def rules_of_ports(one: Candidate) -> Iterator[str]:
     """Rules of the plan that the ports of the bill break, as ports come whole."""
     for broken in one.built_beyond:
-        by = f"{broken.rule}{plan.line_text(broken.line)}, by {plan.amount_text(broken)}"
+        by = f"{broken.rule}{plan.line_text(broken.line)}, {plan.amount_text(broken)}"
         yield f"Whole ports of {one.letter} break a rule of its plan that it meets itself: {by}."
 
 

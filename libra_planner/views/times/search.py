@@ -14,6 +14,7 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import plan
+from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
 from libra_planner.views.training.found import search_counts, verdict
@@ -156,8 +157,15 @@ def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
         | {
             "tie_fraction": STRATEGY_TIE_FRACTION,
             "best": best,
+            "notes": list(_port_notes(problem, found)),
         }
     )
+
+
+def _port_notes(problem: Problem, found: SearchResult) -> Iterator[str]:
+    """Whether the best can be bought as it is."""
+    for one in found.best[:1]:
+        yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
 
 
 def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
@@ -230,6 +238,7 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         yield from _tie_note(ties)
         yield ""
     yield from verdict(found)
+    yield from plan.note_lines(_port_notes(problem, found))
 
 
 def _candidate_row(rank: str, found: Candidate) -> list[str]:
