@@ -10,8 +10,10 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli import streams
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
+_SAID_EVERY_S = 60.0
+"""Time between lines of progress where there is no terminal."""
 _USUAL = 10
 """Best designs of each objective that are shown where nothing is asked."""
 
@@ -62,6 +66,10 @@ def plan(options: argparse.Namespace) -> None:
         routed = f"{sweep.check.policy.name}, {seeds}; about {found.n_routed:,} different designs"
         print(f"Links that are routed: {routed}")
     print(f"Tried: {', '.join(f'{n} {status}' for status, n in found.statuses.items())}")
+    sys.stdout.flush()
+    say((f"{status}, such as: {text}" for status, text in found.reasons.items()), sys.stderr)
+    if "optimal" not in found.statuses:
+        print("None of the designs that were tried has an optimum", file=sys.stderr)
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
     print("and some seconds for workers to start, which a small sweep does not earn back")
     print(f"About {format_bytes(found.size_bytes)} in {found.n_parts:,} files")
@@ -86,12 +94,16 @@ def run(options: argparse.Namespace) -> None:
         return
     before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
     say([f"{progress.n_designs:,} designs in {to}{before}"])
+    results = Results.at(to, None)
     if progress.n_solved:
-        counts = ", ".join(f"{n:,} {status}" for status, n in sorted(progress.statuses.items()))
-        print(f"{counts}; {progress.n_resolved:,} solved by the reference, one by one")
+        new = f" of {progress.n_solved:,} new ones" if progress.n_before else ""
+        by_reference = f"{progress.n_resolved:,}{new} solved by the reference, one by one"
+        print(f"{results.statuses}; {by_reference}")
         rate = f"{progress.designs_per_s:,.0f} designs/s"
         print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
-    _tell_remarks(Results.at(to, None))
+    else:
+        print(results.statuses)
+    _tell_remarks(results)
 
 
 def _kept(sweep: Sweep, to: str) -> str:
@@ -108,9 +120,9 @@ def _kept(sweep: Sweep, to: str) -> str:
 
 @contextmanager
 def _watched(options: argparse.Namespace) -> Iterator[Watch | None]:
-    """Progress as JSON lines on stdout, or for people where stderr is a terminal."""
+    """Progress as JSON lines on stdout, or for people: elsewhere than in terminals now and then."""
     if options.json_progress or not sys.stderr.isatty():
-        yield partial(_print_event, "progress") if options.json_progress else None
+        yield partial(_print_event, "progress") if options.json_progress else _Lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -126,6 +138,21 @@ def _watched(options: argparse.Namespace) -> Iterator[Watch | None]:
             bar.update(task, total=n, completed=progress.n_done, rate=rate)
 
         yield watch
+
+
+@dataclass
+class _Lines:
+    """Progress as a line per minute."""
+
+    said_s: float = field(default_factory=monotonic)
+
+    def __call__(self, progress: Progress) -> None:
+        if monotonic() - self.said_s < _SAID_EVERY_S:
+            return
+        self.said_s = monotonic()
+        left = "" if progress.left_s is None else f", about {format_time(progress.left_s)} left"
+        said = f"{progress.n_done:,} of {progress.n_designs:,} designs{left}"
+        print(said, file=sys.stderr, flush=True)
 
 
 def _print_event(event: str, progress: Progress, **more: Any) -> None:

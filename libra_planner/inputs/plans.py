@@ -86,8 +86,13 @@ def open_plan(
         For a file or a setting that cannot be read.
     """
     document = read_document(path)
-    open_degrees(document.value, settings)
-    apply_settings(document, settings)
+    # Degrees may follow a setting that leaves them open.
+    last = max(
+        (i + 1 for i, one in enumerate(settings) if one.startswith("parallelism=")), default=0
+    )
+    for some in (settings[:last], settings[last:]):
+        open_degrees(document.value, some)
+        apply_settings(document, some)
     return OpenedPlan(document, folder_of(path), Bills(parts), tuple(settings))
 
 

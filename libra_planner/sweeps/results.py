@@ -347,6 +347,12 @@ class Results:
         return self._count("*")
 
     @cached_property
+    def statuses(self) -> str:
+        """How many designs have each status, in words: ``2 invalid, 10 optimal``."""
+        query = "SELECT status, count(*) FROM designs GROUP BY status ORDER BY status"
+        return ", ".join(f"{n:,} {status}" for status, n in self._own(query).rows)
+
+    @cached_property
     def n_unchecked(self) -> int:
         """Optima whose links could not be checked."""
         return self._count(f"CASE WHEN {_OPTIMAL} THEN check_message END")

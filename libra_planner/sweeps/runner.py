@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -17,9 +18,10 @@ from time import monotonic, process_time
 from typing import Any, TypeAlias
 
 from libra_planner import __version__
-from libra_planner.errors import Infeasible, SpecError
+from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.reading import bundled
-from libra_planner.sweeps.columns import DEFAULT, columns
+from libra_planner.sweeps.axes import cell
+from libra_planner.sweeps.columns import DEFAULT, MESSAGE, STATUS, columns
 from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, file_digest, manifest_hash
@@ -52,6 +54,7 @@ class Estimate:
     size_bytes : of the results.
     statuses : how the designs that were tried came out.
     n_routed : designs whose links differ from all before them, where links are checked: about.
+    reasons : by status, why the first of those that were tried has no optimum.
     """
 
     n_designs: int
@@ -62,6 +65,7 @@ class Estimate:
     size_bytes: float
     statuses: dict[str, int]
     n_routed: int = 0
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def estimate(sweep: Sweep) -> Estimate:
@@ -100,7 +104,19 @@ def estimate(sweep: Sweep) -> Estimate:
         size_bytes=n * len(part.data) / part.n,
         statuses=part.statuses,
         n_routed=n_routed,
+        reasons=_reasons(part),
     )
+
+
+def _reasons(part: Part) -> dict[str, str]:
+    """The first message of each status, where the sweep keeps messages."""
+    import pyarrow.parquet as pq
+
+    found: dict[str, str] = {}
+    for row in pq.read_table(io.BytesIO(part.data)).to_pylist():
+        if row.get(MESSAGE):
+            found.setdefault(row[STATUS], row[MESSAGE])
+    return found
 
 
 def _tried(sweep: Sweep, job: Job) -> Iterator[tuple[Part, int, Solver]]:
@@ -322,18 +338,31 @@ def probe(sweep: Sweep, job: Job) -> None:
         With the faults of the first of them.
     """
     n = sweep.space.n
-    faults: SpecError | None = None
+    faults: tuple[Fault, ...] = ()
     for row in spread_rows(n, _PROBES):
+        chunk = chunk_between(sweep, row, row + 1)
         try:
-            _ = opened_plan(job, chunk_between(sweep, row, row + 1), 0).problem
+            _ = opened_plan(job, chunk, 0).problem
         except Infeasible:  # A plan, though one whose model does not fit.
             return
         except SpecError as error:
-            faults = faults or error
+            values = chunk.values(0)
+            faults = faults or tuple(_of_axis(sweep, values, fault) for fault in error.faults)
         else:
             return
-    if faults is not None:
-        raise faults
+    raise SpecError(*faults)
+
+
+def _of_axis(sweep: Sweep, values: Mapping[str, Any], fault: Fault) -> Fault:
+    """A fault of a design at the axis that makes it, where one does."""
+    template, path = sweep.template, fault.path.split(" ")[0]
+    dotted = {".".join(map(str, key)): key for key in template.slots}
+    own = [key for name, key in dotted.items() if path and f"{name}.".startswith(f"{path}.")]
+    place = template.document.places.get(own[0]) if own else None
+    if place is None:
+        return fault
+    design = ", ".join(f"{name} {cell(value)}" for name, value in values.items())
+    return replace(fault, place=place, path=f"{fault.path} of {design}")
 
 
 _MOST_FILES = 10_000

@@ -433,7 +433,7 @@ def test_run_says_what_it_did(run: Run, tmp_path: Path) -> None:
     assert (events[-1]["n_done"], events[-1]["statuses"]) == (74, {"optimal": 74})
     assert events[-1]["left_s"] == 0
     again = run("sweep", "run", example, "-o", tmp_path / "run")
-    assert again.out == f"74 designs in {tmp_path / 'run'} (74 were there)\n"
+    assert again.out == f"74 designs in {tmp_path / 'run'} (74 were there)\n74 optimal\n"
 
 
 def test_codesign_equals_plans_one_by_one(tmp_path: Path) -> None:
@@ -644,3 +644,26 @@ def test_no_label_covers_another_one() -> None:
             assert min(box) >= 0
             assert max(box[2] - 300, box[3] - 200) <= 0
             assert not any(box[0] < x < box[2] and box[1] < y < box[3] for x, y in spots)
+
+
+def test_a_sweep_without_an_optimum_says_so_everywhere(run: Run, tmp_path: Path) -> None:
+    file, to = tmp_path / "none.yaml", tmp_path / "run"
+    axes = {"budget": [10, 20], "global_batch": [1000, 1024]}
+    rules = ["total == {budget} GB/s", "total >= 90 GB/s"]
+    sweep = {"base": "0e_rails_2to1", "axes": axes, "set": {"constraints": rules}}
+    file.write_text(yaml.safe_dump(sweep, sort_keys=False))
+    planned = run("sweep", "plan", file)
+    assert "infeasible, such as: no bandwidth vector meets the rules" in planned.err
+    assert "None of the designs that were tried has an optimum" in planned.err
+    assert "2 infeasible, 2 invalid; " in run("sweep", "run", file, "-o", to).out
+    assert "2 infeasible, 2 invalid" in run("sweep", "run", file, "-o", to).out  # Nothing is new.
+    pictures = tmp_path / "page.html", tmp_path / "plot.svg"
+    assert run("sweep", "show", to, "--html", pictures[0], "--plot", pictures[1]).code == 0
+    assert "No design has an optimum: 2 infeasible, 2 invalid." in pictures[0].read_text()
+    assert "2 infeasible, 2 invalid" in pictures[1].read_text()
+
+
+def test_a_fault_of_an_axis_stands_at_the_axis(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("base: 0e_rails_2to1\naxes:\n  parallelism.tp: [7, 3]\n")
+    said = run("sweep", "plan", tmp_path / "s.yaml").err
+    assert "s.yaml:3:3: parallelism of parallelism.tp 7: got tp 7 x" in said

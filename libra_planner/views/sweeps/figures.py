@@ -106,7 +106,10 @@ def _title(results: Results, axes: Any, what: str) -> None:
     lines = textwrap.wrap(f"{name}: {words}", 118)
     if lines[2:]:
         lines = [lines[0], f"{lines[1][:114]} ..."]
-    axes.set_title(what, loc="left", fontsize=11, fontweight="bold", pad=8 + 11 * len(lines))
+    heading = textwrap.wrap(what, 84)
+    axes.set_title(
+        "\n".join(heading), loc="left", fontsize=11, fontweight="bold", pad=8 + 11 * len(lines)
+    )
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate("\n".join(lines), (0, 1), xytext=(0, 5), fontsize=8, va="bottom", **place)
 
@@ -150,6 +153,12 @@ def _frontier(results: Results, axes: Any) -> None:
     results.need(results.cost_column)
     looks, left = _looks(points)
     found = [[row[points.cost], row[points.time]] for row in points.rows]
+    if not points.has_optimum:
+        axes.set_axis_off()
+        text = f"no design has a {time_words(points.time)}: {results.statuses}"
+        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+        _title(results, axes, "Nothing to draw")
+        return
     largest = max((row[points.time] or 0 for row in points.rows), default=0)
     unit_s, unit = time_unit(largest)
     at = np.array(found, dtype=np.float64).reshape(-1, 2) * [_PER_MILLION, 1 / unit_s]
@@ -169,10 +178,7 @@ def _frontier(results: Results, axes: Any) -> None:
 
 
 def _scale(at: Any, axes: Any) -> None:
-    """Logarithms where figures differ by far; what is drawn where there is nothing."""
-    if not np.isfinite(at).any():
-        axes.text(0.5, 0.5, "no design has an optimum", ha="center", transform=axes.transAxes)
-        return
+    """Logarithms where figures differ by far."""
     for values, axis, name in zip(at.T, (axes.xaxis, axes.yaxis), "xy", strict=True):
         if 0 < np.nanmin(values) < np.nanmax(values) / MANY_TIMES:
             axes.set(**{f"{name}scale": "log"})

@@ -81,6 +81,8 @@ def _report(results: Results, points: Points) -> Report:
         lead, cards = _best_of_each(points, fronts)
     else:
         lead, cards = _best(points, fronts[0]) if fronts else ((), ())
+    if "optimal" not in results.statuses:
+        lead = (f"No design has an optimum: {results.statuses}.",)
     notes = tuple(_notes(results, points))
     title = "What is best" if lead else "About the rows"
     best = Section("decision", title, "", notes, lead=lead, cards=cards)
@@ -222,6 +224,7 @@ def page_data(points: Points) -> dict[str, Any]:
         "rows": [[row[name] for name in points.columns] for row in points.rows],
         "front": list(points.labels.items()),
         "labels": points.labels_say,
+        "drawn": points.has_optimum or not points.time,
         "x": points.cost,
         "y": points.time,
         "colour": coloured,

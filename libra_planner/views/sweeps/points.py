@@ -107,6 +107,11 @@ class Points:
         independent = self.independent()
         return [axis for axis in self.axes if axis in independent]
 
+    @property
+    def has_optimum(self) -> bool:
+        """Whether any row has a time."""
+        return bool(self.time) and any(_is_number(row[self.time]) for row in self.rows)
+
     @cached_property
     def labels(self) -> dict[int, str]:
         """Labels of the designs of the frontiers, those first that a reader looks for.
@@ -175,14 +180,24 @@ class Points:
         return list(dict.fromkeys([*best, *ends, *spread, *every]))
 
     def independent(self) -> list[str]:
-        """The axes without those whose value another one tells, most values first."""
+        """The axes without those whose value another one tells.
+
+        Those first that move time or cost, then those of most values.
+        """
         n = {axis: len({row[axis] for row in self.rows}) for axis in self.axes}
         kept = list(self.axes)
         for axis in reversed(self.axes):
             others = (one for one in kept if one != axis and 2 * n[one] <= len(self.rows))
             if any(len({(row[one], row[axis]) for row in self.rows}) == n[one] for one in others):
                 kept.remove(axis)
-        return sorted(kept, key=lambda axis: -n[axis])
+        return sorted(kept, key=lambda axis: (not self._moves(axis), -n[axis]))
+
+    def _moves(self, axis: str) -> bool:
+        """Whether any two rows that differ in this axis alone differ in time or cost."""
+        others = [one for one in self.axes if one != axis]
+        first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+        pairs = ((first.setdefault(tuple(row[x] for x in others), row), row) for row in self.rows)
+        return any(one is not row and not self._are_equal(row, one) for one, row in pairs)
 
 
 def in_order(values: set[Any]) -> list[Any]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
+from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.columns import MESSAGE, STATUS
 from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
 from libra_planner.views.sweeps.answers import cost_words, time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
-_LONGEST = 200
+_LONGEST = 300
 _MOST_LINES = 3
 _SAME_BAND = 1e-6
 _FAILED = f"{STATUS} <> 'optimal'"
@@ -49,7 +50,8 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
         if name in told:
             continue
         told.add(name)
-        short = textwrap.shorten(text, _LONGEST, placeholder=" ...")
+        own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
+        short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
         often = "" if n == total else f", most often ({n:,})"
         yield f"{name}: {int(total):,} of {results.n_rows:,} rows{often}: {short}"
     if len(rows) > len(told):
