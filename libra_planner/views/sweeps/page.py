@@ -312,9 +312,10 @@ def _axis_digits(values: Sequence[Any]) -> int:
 
 
 def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Columns that parallel axes show: what varies, and no figure twice."""
+    """Columns that parallel axes show: what varies, what ranks first, and no figure twice."""
     seen: list[list[Any]] = []
-    for one in columns:
+    ranking = (points.time, points.cost)
+    for one in sorted(columns, key=lambda one: (not one["axis"], one["name"] not in ranking)):
         name = one["name"]
         values = [row.get(name) for row in points.rows]
         is_figure = not one["text"] and name not in (ROW, f"best_{ROW}")
