@@ -219,16 +219,18 @@ def test_the_report_screen_says_what_the_command_says(plan_file: Path) -> None:
         first = driver.app.session.pins[1].name
         assert said[0].startswith("Buy B (2_optimum_of_performance @ ")
         assert f"Buy B ({first}){said[0].split(')', 1)[1]}" in shown
-        *_, price = said[:5]
+        assert said[2].startswith("Networks are $")
+        assert said[2] in shown
+        *_, price = said[:6]
         assert price in shown
-        assert said[5] in shown  # LIBRA's table is part of a step.
-        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[6:9]]
+        assert said[6] in shown  # LIBRA's table is part of a step.
+        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[7:10]]
         for found in cards:
             assert found
             title, letter, figure, reason = found.groups()
             name = driver.app.session.pins["AB".index(letter)].name
             assert f"{title}: {letter}: {name} {figure}. {reason}" in shown
-        assert f"{said[9]} {said[10]}" in shown
+        assert f"{said[10]} {said[11]}" in shown
         n_tables = len(list(written.glob("report-*.csv")))
         assert f"{n_tables} tables as CSV: report-*.csv" in shown
         assert len([line for line in said if line.endswith(".csv")]) == n_tables > 10
