@@ -298,7 +298,9 @@ class Cockpit(App[int]):
 
     def on_progress(self, event: work.Progress) -> None:
         if event.ticket in self.workshop.running():
-            self._status.progress(event.ticket.label, event.done, event.n)
+            self._status.progress(event.ticket.label, event.words)
+            if event.part is not None:
+                event.ticket.partly(event.part)
 
     def on_finished(self, event: work.Finished) -> None:
         if not self.screen_stack:  # The cockpit is being left.

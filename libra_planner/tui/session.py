@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.shadow import ShadowPrice
     from libra_planner.problem import Problem
 
-Report = Callable[[int, int], None]
+Report = Callable[..., None]
 """Takes how much is done, and of how much."""
 
 LOADING = "loading the plan ..."
@@ -128,6 +128,19 @@ def _values(document: Document | None) -> dict[str, Any]:
     return document.value if document and isinstance(document.value, dict) else {}
 
 
+def search_words(what: str, done: int, n: int) -> str:
+    """How far a search for strategies is, by what its search counts.
+
+    >>> search_words("fabrics optimised", 43, 693)
+    '43 fabrics optimised, 650 strategies left'
+    >>> search_words("strategies have a bound", 1024, 55588)
+    '1,024 of 55,588 strategies have a bound'
+    """
+    if what == "fabrics optimised":
+        return f"{done:,} {what}, {n - done:,} strategies left"
+    return f"{done:,} of {n:,} {what.replace(' that may', ' may')}"
+
+
 def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = None) -> Reading:
     """Read a plan as every command does, and keep its faults instead of raising them.
 
@@ -135,9 +148,9 @@ def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = N
     """
     from libra_planner.inputs.plans import load_plan
 
-    def searched(_what: str, done: int, n: int) -> None:
+    def searched(what: str, done: int, n: int) -> None:
         if progress is not None:
-            progress(done, n)
+            progress(done, n, search_words(what, done, n))
 
     try:
         problem = load_plan(path, settings, progress=searched)
@@ -236,59 +249,6 @@ def best_design(problem: Problem, _progress: Report) -> Optimum:
     shadow = shadow_prices(solution.problem, solution)
     evaluation = evaluated(solution.problem, solution.design.bandwidth_bytes_per_s)
     return Optimum(solution.problem, solution.design, evaluation, shadow)
-
-
-N_STRATEGIES = 50
-"""Of a search, that can be browsed."""
-
-
-@dataclass(frozen=True)
-class Strategies:
-    """What a search of strategies found, as ``search PLAN`` prints it.
-
-    Parameters
-    ----------
-    headings, rows : of the table; ``keys`` are values to sort it by.
-    points : cost and step time of each.
-    degrees : of each, as ``parallelism`` of a plan; ``bandwidths_GBps`` its best design.
-    verdict : what is proven.
-    """
-
-    headings: tuple[str, ...]
-    rows: list[list[str]]
-    keys: list[list[Any]]
-    points: list[tuple[float, float]]
-    degrees: list[dict[str, Any]]
-    bandwidths_GBps: list[Bandwidth]
-    verdict: str
-
-
-def found_strategies(path: Path, settings: tuple[str, ...], progress: Report) -> Strategies:
-    """The best strategies of a plan's model, whatever degrees the plan says."""
-    from rich.text import Text
-
-    from libra_planner.inputs.plans import open_plan
-    from libra_planner.views.cells import Table
-    from libra_planner.views.times.search import plan_blocks, plan_payload
-
-    plan = open_plan(path, settings)
-    found = plan.search(n_best=N_STRATEGIES).run(lambda _, done, n: progress(done, n))
-    tables = [one for one in plan_blocks(plan.problem, found) if isinstance(one, Table)]
-    cells = [[cell.shown for cell in row] for table in tables for row in table.rows]
-    blocks = [one for one in plan_blocks(plan.problem, found) if isinstance(one, str) and one]
-    said = [Text.from_markup(line).plain for line in blocks[1:]]
-    names = ("tp", "cp", "pp", "dp", "ep", "interleave", "global_batch", "microbatch", "zero")
-    figures = ("recompute", "step_time_s", "cost_usd", "bandwidth_GBps", "memory_GB")
-    payload = plan_payload(plan.problem, found)["best"]
-    return Strategies(
-        tables[0].headings if tables else (),
-        cells,
-        [[i, *(row[name] for name in (*names, *figures))] for i, row in enumerate(payload)],
-        [(row["cost_usd"], row["step_time_s"]) for row in payload],
-        [dict(one.strategy.degrees) for one in found.best],
-        [tuple(row["bandwidth_GBps"]) for row in payload],
-        "\n".join(said),
-    )
 
 
 MOST_LETTERS = 40

@@ -178,9 +178,9 @@ class StatusLine(Static):
         self._said, self._holds = text, holds
         self.show()
 
-    def progress(self, label: str, done: int, n: int) -> None:
+    def progress(self, label: str, words: str) -> None:
         """How far the work of a label is, for the next tick."""
-        self._progress[label] = f" {done} of {n}"
+        self._progress[label] = f" {words}"
 
     def show(self) -> None:
         """Bring the words up to date."""

@@ -50,6 +50,7 @@ class Ticket:
     post : takes how far it is, and its end.
     done : gets the result on the interface's thread, unless it is stale by then.
     failed : gets an error; without it a panel shows it.
+    partly : gets what is known so far, on the interface's thread.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Ticket:
     post: Callable[[Message], object] = field(repr=False)
     done: Callable[[Any], None] = field(default=lambda _: None, repr=False)
     failed: Callable[[Exception], None] | None = field(default=None, repr=False)
+    partly: Callable[[Any], None] = field(default=lambda _: None, repr=False)
     cancelled: bool = False
     _stops: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
@@ -77,19 +79,21 @@ class Ticket:
         for stop in tuple(self._stops):
             stop()
 
-    def progress(self, done: int, n: int) -> None:
-        """Report progress, or stop here if it was cancelled."""
+    def progress(self, done: int, n: int, words: str = "", part: Any = None) -> None:
+        """Report progress, in words too, and what is known; stop here if it was cancelled."""
         if self.cancelled:
             raise Cancelled
-        self.post(Progress(self, done, n))
+        self.post(Progress(self, done, n, words, part))
 
 
 class Progress(Message):
     """How far work is."""
 
-    def __init__(self, ticket: Ticket, done: int, n: int) -> None:
+    def __init__(
+        self, ticket: Ticket, done: int, n: int, words: str = "", part: Any = None
+    ) -> None:
         super().__init__()
-        self.ticket, self.done, self.n = ticket, done, n
+        self.ticket, self.words, self.part = ticket, words or f"{done} of {n}", part
 
 
 class Finished(Message):
@@ -123,10 +127,11 @@ class Workshop:
         call: Callable[[Ticket], Any],
         done: Callable[[Any], None] = lambda _: None,
         failed: Callable[[Exception], None] | None = None,
+        partly: Callable[[Any], None] = lambda _: None,
     ) -> None:
         """Begin a call; the rest is as :class:`Ticket` has it."""
         self.cancel(kind)
-        self._current[kind] = ticket = Ticket(kind, label, self._post, done, failed)
+        self._current[kind] = ticket = Ticket(kind, label, self._post, done, failed, partly)
         threading.Thread(target=self._run, args=(ticket, call), name=kind, daemon=True).start()
 
     def cancel(self, kind: str) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from textual.events import Key
 
+from libra_planner.reading.bundled import example
 from libra_planner.tui import work
 from libra_planner.tui.screens.design import changed_bandwidth
+from libra_planner.tui.tables import RowTable
 from tests.tui.conftest import Driver, drive
 
 
@@ -145,3 +147,19 @@ def test_progress_is_said_of_the_work_that_it_is_of(plan_file: Path) -> None:
         await driver.idle()
 
     drive(plan_file, walk)
+
+
+def test_a_search_that_is_stopped_keeps_what_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(example("0d_llama3_70b").read_text())
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("7", "g")
+        await driver.until(lambda: "Still searching" in driver.text("#search-state"))
+        await driver.press("x")
+        await driver.until(lambda: "Stopped: what was known" in driver.text("#search-state"))
+        pane = driver.app.pane
+        assert pane.query_one(RowTable).row_count > 0
+        assert "55,588 strategies" in driver.text("#search-state")
+
+    drive(path, walk)

@@ -127,9 +127,11 @@ class Pane(Container):
         *,
         call: Callable[[Ticket], _Result],
         done: Callable[[_Result], None],
+        partly: Callable[[_Result], None] = lambda _: None,
     ) -> None:
         """Have work done beside the interface; its error is said on this screen."""
-        self.cockpit.workshop.start(kind, label, call=call, done=done, failed=self.fail)
+        start = self.cockpit.workshop.start
+        start(kind, label, call=call, done=done, failed=self.fail, partly=partly)
 
     def runs(self, kind: str) -> bool:
         """Whether there is work of a kind under way."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,16 +17,101 @@ from textual.widgets import DataTable
 
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.session import Strategies, found_strategies
+from libra_planner.tui.session import Bandwidth, Report, search_words
 from libra_planner.tui.tables import RowTable
 from libra_planner.tui.widgets import Card
-from libra_planner.tui.work import run_apart
+from libra_planner.tui.work import Ticket, run_apart
 
+if TYPE_CHECKING:
+    from libra_planner.inputs.plans import OpenedPlan
+    from libra_planner.problem import Problem
+    from libra_planner.search.best import SearchResult
+
+_FIRST, _MOST = 5, 50
+"""Strategies that are proven first, as `search` does, and in the end."""
+_PAUSE_S = 2.0
+"""Between two looks at what is known so far."""
 _HINT = (
     "g searches all ways to spread the plan's model over its NPUs (degrees, microbatch, ZeRO, "
     "recomputation), each with the best bandwidth that the rules allow, as 'search PLAN' does"
 )
 _TAKES = "Enter takes a strategy into the plan, with its bandwidth; u takes it back"
+
+
+@dataclass(frozen=True)
+class Strategies:
+    """What a search of strategies found, as ``search PLAN`` prints it.
+
+    Parameters
+    ----------
+    headings, rows : of the table; ``keys`` are values to sort it by.
+    points : cost and step time of each.
+    degrees : of each, as ``parallelism`` of a plan; ``bandwidths_GBps`` its best design.
+    verdict : what is proven.
+    """
+
+    headings: tuple[str, ...]
+    rows: list[list[str]]
+    keys: list[list[Any]]
+    points: list[tuple[float, float]]
+    degrees: list[dict[str, Any]]
+    bandwidths_GBps: list[Bandwidth]
+    verdict: str
+
+
+def found_strategies(path: Path, settings: tuple[str, ...], progress: Report) -> Strategies:
+    """The best strategies of a plan's model, whatever degrees the plan says.
+
+    ``progress`` gets what is known meanwhile: the best so far, then the best five with proof.
+    """
+    from libra_planner.inputs.plans import open_plan
+
+    plan = open_plan(path, settings)
+    first = _searched(plan, _FIRST, progress, shows=True)
+    if len(first.rows) < _FIRST:
+        return first
+    progress(_FIRST, _MOST, f"the best {_FIRST} are proven", first)
+    return _searched(plan, _MOST, progress, shows=False)
+
+
+def _searched(plan: OpenedPlan, n_best: int, progress: Report, *, shows: bool) -> Strategies:
+    """So many strategies with proof; meanwhile the best so far now and then, if they are shown."""
+    from libra_planner.search.best import SearchRun
+
+    seen_s = time.monotonic()
+
+    def tell(what: str, done: int, n: int) -> None:
+        nonlocal seen_s
+        part = None
+        if shows and run.optima and time.monotonic() > seen_s + _PAUSE_S:
+            part, seen_s = _strategies(plan.problem, run.result()), time.monotonic()
+        progress(done, n, f"the best {n_best}: {search_words(what, done, n)}", part)
+
+    run = SearchRun(plan.search(n_best=n_best), tell)
+    return _strategies(plan.problem, run.complete())
+
+
+def _strategies(problem: Problem, found: SearchResult) -> Strategies:
+    """Rows, and what is proven."""
+    from libra_planner.views.cells import Table
+    from libra_planner.views.times.search import plan_blocks, plan_payload
+
+    blocks = list(plan_blocks(problem, found))
+    tables = [one for one in blocks if isinstance(one, Table)]
+    cells = [[cell.shown for cell in row] for table in tables for row in table.rows]
+    said = [Text.from_markup(one).plain for one in blocks if isinstance(one, str) and one]
+    names = ("tp", "cp", "pp", "dp", "ep", "interleave", "global_batch", "microbatch", "zero")
+    figures = ("recompute", "step_time_s", "cost_usd", "bandwidth_GBps", "memory_GB")
+    payload = plan_payload(problem, found)["best"]
+    return Strategies(
+        tables[0].headings if tables else (),
+        cells,
+        [[i, *(row[name] for name in (*names, *figures))] for i, row in enumerate(payload)],
+        [(row["cost_usd"], row["step_time_s"]) for row in payload],
+        [dict(one.strategy.degrees) for one in found.best],
+        [tuple(row["bandwidth_GBps"]) for row in payload],
+        "\n".join(said[1:]),
+    )
 
 
 class SearchPane(Pane):
@@ -56,17 +144,41 @@ class SearchPane(Pane):
         """Search the best strategies of the plan."""
         path, settings = self.session.path, self._settings
         self._of = path, settings
-        self.say("searching ...")
-        call = partial(run_apart, partial(found_strategies, path, settings))
-        self.begin("search", "searching strategies", call=call, done=self._show)
+        self._found = None
+        self.query_one(RowTable).show((), [], [], str.rjust)
+        self.say("searching: the best strategies so far stand here as they are found")
+
+        def stopped() -> None:
+            self.app.call_later(self._stopped)
+
+        def call(ticket: Ticket) -> Strategies:
+            with ticket.on_cancel(stopped):
+                return run_apart(partial(found_strategies, path, settings), ticket)
+
+        label = "searching strategies"
+        self.begin("search", label, call=call, done=self._show, partly=self._show_part)
+
+    def _stopped(self) -> None:
+        """Keep what is known."""
+        found = self._found
+        known = f"what was known stands here\n{found.verdict}" if found else "nothing is known yet"
+        if not self.runs("search"):
+            self.say(f"Stopped: {known}")
+
+    def _show_part(self, found: Strategies) -> None:
+        self._put(found)
+        self.say(f"Still searching; so far:\n{found.verdict}")
 
     def _show(self, found: Strategies) -> None:
+        self._put(found)
+        self.say(f"{found.verdict}\n{_TAKES}" if found.rows else found.verdict)
+        self.query_one(RowTable).focus()
+
+    def _put(self, found: Strategies) -> None:
         self._found = found
         table = self.query_one(RowTable)
         table.show(found.headings, found.rows, found.keys, str.rjust)
-        self.say(f"{found.verdict}\n{_TAKES}" if found.rows else found.verdict)
         self._draw()
-        table.focus()
 
     def _draw(self) -> None:
         plot = self.query_one(PointPlot)
