@@ -313,11 +313,17 @@ def _dimension_table(checked: CheckedPlan) -> Table:
     return cells.table("", title, (*names, "floor %"), rows, **others)
 
 
+_WHOLE = 1.00005
+"""Efficiency above which a table shows more than 100.00 %."""
+
+
 def _fim_lines(report: CheckReport) -> Iterator[str]:
     """What FIM and its floor are, where there is any."""
     if not np.isnan([one.fim_percent for one in report.dimensions]).all():
         yield "FIM: how far links between switches are from equally many flows, 0 where all are;"
         yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
+    if any(one.ideal_efficiency > _WHOLE for one in report.dimensions):
+        yield "above 100 %: collectives are done sooner than the model's bytes at that bandwidth"
 
 
 JOB_NOTES = (

@@ -32,6 +32,7 @@ def test_every_suggestion_fits_keeps_the_npus_and_goes_no_farther_than_it_must()
         ("microbatch: 1",),
         ("tp: 2, dp: 4, sequence_parallel: true",),
         ("pp: 4, dp: 2",),
+        ("cp: 4, dp: 2",),
     ]
     for one in found:
         assert one.strategy.n_npus == 8

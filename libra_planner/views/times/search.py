@@ -12,7 +12,13 @@ from libra_planner.search.best import Candidate, SearchResult
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.model_training import ModelTraining
-from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.units import (
+    BYTES_PER_GB,
+    format_bandwidth,
+    format_time,
+    format_usd,
+    gigabytes_per_s,
+)
 from libra_planner.views import plan
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
@@ -247,7 +253,7 @@ def _candidate_row(rank: str, found: Candidate) -> list[str]:
         rank,
         *_strategy_cells(found.strategy),
         format_time(optimum.step_time_s),
-        f"${optimum.cost_usd:,.0f}",
+        format_usd(optimum.cost_usd),
         " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s),
         f"{found.memory_bytes / BYTES_PER_GB:.1f}",
     ]

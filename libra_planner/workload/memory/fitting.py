@@ -14,6 +14,8 @@ from libra_planner.workload.transformer import Transformer
 
 _MOST_TP = 8
 """Tensor parallelism stays inside a server."""
+_MOST_CP = 8
+"""Context parallelism that is still suggested."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ def what_would_fit(
 ) -> tuple[Suggestion, ...]:
     """Changes that make one strategy fit.
 
-    Directions, in order: sequence parallelism, recomputation, ZeRO, a smaller microbatch, tensor
-    and pipeline parallelism in place of data parallelism. Every suggestion goes as far in one
-    direction as it must. Where no direction is enough, the only suggestion goes in all of them in
-    turn until it fits. None where that does not help either, and for a strategy that fits.
+    Directions, in order: sequence parallelism, recomputation, ZeRO, a smaller microbatch, tensor,
+    pipeline and context parallelism in place of data parallelism. Every suggestion goes as far in
+    one direction as it must. Where no direction is enough, the only suggestion goes in all of them
+    in turn until it fits. None where that does not help either, and for a strategy that fits.
 
     Parameters
     ----------
@@ -67,6 +69,7 @@ def what_would_fit(
     zero: 2 83.3
     tp: 2, dp: 4, sequence_parallel: true 63.0
     pp: 2, dp: 4 79.0
+    cp: 4, dp: 2 74.9
     """
     if memory(model, strategy, habits=habits).fits(npu_memory_bytes):
         return ()
@@ -145,6 +148,12 @@ def _pipeline(model: Transformer, one: Strategy) -> _Steps:
         yield f"pp: {one.pp}, dp: {one.dp}", one
 
 
+def _context(_: Transformer, one: Strategy) -> _Steps:
+    while one.dp % 2 == 0 and one.cp < _MOST_CP:
+        one = replace(one, cp=2 * one.cp, dp=one.dp // 2)
+        yield f"cp: {one.cp}, dp: {one.dp}", one
+
+
 _DIRECTIONS: tuple[_Direction, ...] = (
     _sequence,
     _recompute,
@@ -152,4 +161,5 @@ _DIRECTIONS: tuple[_Direction, ...] = (
     _microbatch,
     _tensor,
     _pipeline,
+    _context,
 )
