@@ -83,8 +83,8 @@ class Host(Protocol):
     def show_error(self, title: str, error: Exception) -> None:
         """A readable panel."""
 
-    def say(self, text: str) -> None:
-        """Put a message on the status line."""
+    def say(self, text: str, holds: Callable[[], bool] = ...) -> None:
+        """Put a message on the status line, to stand there as long as it holds."""
 
 
 class Pane(Container):

@@ -271,7 +271,8 @@ class ReportPane(Pane):
     def _show_written(self, pinned: list[str], payload: dict[str, Any]) -> None:
         self._written = pinned, payload
         self._draw()
-        self.cockpit.say(f"report written to {Path(payload['files'][0]).parent}")
+        folder = Path(payload["files"][0]).parent
+        self.cockpit.say(f"report written to {folder}", lambda: self.cockpit.pane is self)
         if isinstance(self.app.focused, Checklist):  # Arrows scroll what there is to read now.
             self.query_one(VerticalScroll).focus()
 
