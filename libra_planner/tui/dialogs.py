@@ -155,7 +155,7 @@ def help_text(seen: str, n_cells: int) -> Text:
     for group, keys in _help_groups(seen):
         text.append(f"{chr(10) if text else ''}{group}\n", "bold underline")
         for shown, what in keys:
-            text.append(f"  {shown:<{_KEY_CELLS - 2}}", "bold")
+            text.append(f"  {shown:<{_KEY_CELLS - 3}} ", "bold")
             lines = textwrap.wrap(what, max(n_cells - _KEY_CELLS, 20))
             text.append(f"\n{'':{_KEY_CELLS}}".join(lines) + "\n")
     text.rstrip()
