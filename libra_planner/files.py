@@ -182,7 +182,7 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
         got, expected = "got bytes that are not UTF-8", "expected a text file"
         fix = "save it as UTF-8 (a spreadsheet: as CSV UTF-8)"
         if data.startswith(_WORKBOOKS):
-            got, fix = "got an Excel workbook", "save it as CSV UTF-8"
+            got, fix = "got an Excel workbook", "save it as text; a table as CSV UTF-8"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         got, expected = f"got {reason!r}", "expected a readable file"

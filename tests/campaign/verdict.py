@@ -17,7 +17,7 @@ _RAW = re.compile(
 _WARNING = re.compile(r"^.*(?:\b[A-Z][a-z]+Warning\b|Traceback|Exception ignored).*$", re.MULTILINE)
 _PLACED = re.compile(r"[^\n]+?(?::\d+(?::\d+)?)?: \S")
 _WHOLE = re.compile(
-    r"--[a-z]|more faults like|got (?:an empty|a larger|no such) file|got a directory|not UTF-8|as output|those of the fabric"
+    r"--[a-z]|more faults like|got (?:an empty|a larger|no such) file|got a directory|not UTF-8|an Excel workbook|as output|those of the fabric"
 )
 """Faults that are no line's."""
 _MORE = re.compile(r"(?:\S+: )?\.\.\. and [\d,]+ more|.*[\d,]+ more faults?")

@@ -164,9 +164,9 @@ def factor(check: LinkCheck, run, collective: Collective, group: Group, dim: int
         return float(real_link_slowdown(collective, group, check.problem.topology)[dim])
     found = [
         report.time_factor
-        for (at, part, algorithm), report in run.items()
-        if (at, part.sizes[dim], part.strides[dim]) == (dim, group.sizes[dim], group.strides[dim])
-        and algorithm is check.key(collective, group, dim)[2]
+        for key, report in run.items()
+        if key[0] == dim
+        and any((x.collective, x.group) == (collective, group) for x in check.users(key))
     ]
     assert len(found) == 1
     return found[0]

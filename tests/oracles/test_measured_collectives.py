@@ -148,7 +148,7 @@ def test_a_file_gets_its_times(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         (["--system", "h100-pcie", "--kind", "ar", "--size", "1GiB"], "scale-up links"),
         (["--system", "x100", "--kind", "ar", "--size", "1GiB"], "H100"),
         (["--system", "h100", "--kind", "ar"], "--size"),
-        (["--system", "h100", "--nodes", "2", "--kind", "ar", "--size", "1GiB"], "without NICs"),
+        (["--system", "h100", "--nodes", "2", "--kind", "ar", "--size", "1GiB"], "NICs of a node"),
         (["--system", "h100", "--nics", "400", "--kind", "ar", "--size", "1GiB"], "8x400Gbps"),
         (["RI(4)", "--system", "h100", "--kind", "ar", "--size", "1GiB"], "leave one"),
         (["--system", "h100", "--kind", "ar", "--size", "1GiB", "--chunks", "4"], "--chunks"),

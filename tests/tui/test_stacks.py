@@ -44,7 +44,7 @@ def test_tapers_follow_what_is_edited(tmp_path: Path) -> None:
         vector = ",".join(map(repr, driver.app.session.edits.bandwidth_GBps))
         told = command("evaluate", path, "--bandwidth", vector, "--json").payload
         assert format_time(told["step_time_s"]) in driver.text("#headline")
-        assert "BROKEN: taper(spine) == 2 (line 11) by 3:1" in " ".join(
+        assert "BROKEN: taper(spine) == 2 (line 11) is 5:1" in " ".join(
             driver.text("#headline").split()
         )
         await driver.press("p", "2")

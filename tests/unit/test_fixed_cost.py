@@ -226,7 +226,7 @@ FAULTS = {
     "{npus: h100-sxm}": r"fixed_cost.npus: got the unknown key 'npus', .*did you mean npu\?",
     "{rest: 5}": r"fixed_cost.rest: got 5 without a unit",
     "{per_npu: 3 GB/s}": r"fixed_cost.per_npu: got a bandwidth",
-    "{npu: h100}": r"fixed_cost.npu: got 'h100', .*catalogue npus; did you mean h100-sxm\?",
+    "{npu: h100-sxn}": r"fixed_cost.npu: got 'h100-sxn', .*catalogue npus; did you mean h100-sxm\?",
     "{npu: tpu-v5p}": r"fixed_cost.npu: got 'tpu-v5p', .*with a price.*per_npu",
     "{npu: ./npus.yaml}": r"fixed_cost.npu: got the path '.*'catalogue: ./npus.yaml'",
     "{npu: a, catalogue: ./no.yaml}": r"fixed_cost.catalogue: got no such file \(.*no.yaml\)",
@@ -289,7 +289,7 @@ def test_an_npu_by_name_brings_its_peak(plan, run) -> None:
 
 
 NPU_FAULTS = {
-    "{name: h100, efficiency_fraction: 0.4}": r"npu.name: got 'h100', .*mean h100-sxm\?",
+    "{name: h100-sxn, efficiency_fraction: 0.4}": r"npu.name: got 'h100-sxn', .*mean h100-sxm\?",
     "{name: h100-sxm, efficiency_fraction: 0.4, data_type: fp4}": r"npu.data_type: got 'fp4'",
     "{name: h100-sxm}": r"npu: got h100-sxm without efficiency_fraction .* part of a step",
     "{name: h100-sxm, efficiency_fraction: 40}": r"npu.efficiency_fraction: got 40, .*at most 1",

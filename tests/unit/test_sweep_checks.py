@@ -154,7 +154,7 @@ def test_the_frontier_says_how_many_have_no_check(
         assert outcome.err == f"{said}check_message says why\n"
     answer = run("sweep", "show", directory, "--pareto", "--fim", "--json").payload
     assert answer["n_unchecked"] == n_failed > 0
-    assert run("sweep", "show", directory, "--pareto").err == ""
+    assert "could not be checked" not in run("sweep", "show", directory, "--pareto").err
 
 
 def beats(one: Row, other: Row, names: tuple[str, ...]) -> bool:

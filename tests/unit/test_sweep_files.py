@@ -221,7 +221,7 @@ def _probe(path: Path) -> None:
         ("axes: {}", ["axes: got"]),
         ("axes: {budgets: [1]}", [":9:7: constraints.0: got the name 'budget' in 'budget'", "did you mean budgets?"]),
         ("axes: {budget: [1], tpp: [2]}", [":10:26: axes.tpp: got the axis 'tpp', which the plan does not use"]),
-        ("axes: {budget: [1], parallelism.tq: [2]}", ["parallelism.tq: got the unknown key 'tq'"]),
+        ("axes: {budget: [1], parallelism.tq: [2]}", [":10:21: parallelism.tq of parallelism", "got the unknown key 'tq'"]),
         ("axes: {budget: [1], workload.x: [2]}", ["axes.workload.x: got no place for 'x'"]),
         ("axes: {budget: [1], status: [2]}", ["axes.status: got the axis 'status'"]),
         ("axes: {budget: [1]}\nset: {constraint.0: a}", [":11:21: set.constraint.0: got 'constraint.0'", "did you mean constraints?"]),

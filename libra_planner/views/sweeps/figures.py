@@ -155,7 +155,7 @@ def _frontier(results: Results, axes: Any) -> None:
     found = [[row[points.cost], row[points.time]] for row in points.rows]
     if not points.has_optimum:
         axes.set_axis_off()
-        text = f"no design has a {time_words(points.time)}: {results.statuses}"
+        text = f"no design has the figure {time_words(points.time)}: {results.statuses}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         _title(results, axes, "Nothing to draw")
         return
