@@ -1,14 +1,17 @@
-"""Reference pages of the documentation site, written from the code at every build.
+"""Reference pages, written from the code: ``python docs/reference.py``.
 
-A line ``<!-- code: PART WORDS -->`` of a page becomes what the function of that part in
-:data:`PARTS` returns for the words.
+A line ``<!-- code: PART WORDS -->`` of a page stands before what the function of that part in
+:data:`PARTS` returns for the words. The site makes its own, with the docstrings of Python, and
+stops where the repository's pages are not today's.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
+import inspect
 import io
 import json
 import os
@@ -28,22 +31,55 @@ from libra_planner.sweeps.axes import sweep_schema
 from libra_planner.sweeps.columns import COLUMNS
 
 ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "reference"
 _MARK = re.compile(
-    r"^<!-- code: (\w[\w-]*)((?: \S+)*) -->$(?:\n\n\*Made from the code: .*\*$)?", re.MULTILINE
+    r"^<!-- code: (\w[\w-]*)((?: \S+)*) -->$(?:\n\n.*?\n\n^<!-- end of code -->$)?",
+    re.MULTILINE | re.DOTALL,
 )
-"""A mark, and the line after it for those who read the repository and not the site."""
+"""A mark, and what stands in the repository after it."""
+_RUN = re.compile(r"^(\| `.*) \| [^|]* \|$", re.MULTILINE)
+"""A line of a table of JSON: its last cell is a figure of one run."""
 
 
 def connect(app: Any) -> None:
     """Let Sphinx fill pages as it reads them."""
-    app.connect("source-read", lambda _app, _page, source: source.__setitem__(0, filled(source[0])))
+    app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _parameters_as_text, priority=1)
+
+
+def _read(_app: Any, name: str, source: list[str]) -> None:
+    """Fill a page, and warn where the repository's differs in more than figures of runs."""
+    from sphinx.util.logging import getLogger
+
+    page = source[0]
+    if _without_figures(page) != _without_figures(written(page)):
+        getLogger(__name__).warning("%s is not today's: run python docs/reference.py", name)
+    source[0] = filled(page)
+
+
+def _without_figures(page: str) -> str:
+    return _RUN.sub(r"\1 |", page) if "<!-- code: json" in page else page
 
 
 def filled(page: str) -> str:
     """A page with all its marks replaced, and links to pages that stand elsewhere on the site."""
     page = page.replace("](search.md", "](strategies.md")  # search.html is Sphinx's own.
-    return _MARK.sub(lambda mark: PARTS[mark[1]](*shlex.split(mark[2])), page)
+    return _MARK.sub(lambda mark: _part(mark[1], mark[2]), page)
+
+
+def written(page: str) -> str:
+    """A page as the repository has it: marks stay, and what they stand for follows them."""
+
+    def one(mark: re.Match[str]) -> str:
+        text = names() if mark[1] == "python" else _part(mark[1], mark[2])
+        return f"<!-- code: {mark[1]}{mark[2]} -->\n\n{text}\n\n<!-- end of code -->"
+
+    return _MARK.sub(one, page)
+
+
+@functools.cache
+def _part(name: str, words: str) -> str:
+    return PARTS[name](*shlex.split(words))
 
 
 def _parameters_as_text(_app: Any, _what: str, _name: str, _one: Any, _o: Any, lines: Any) -> None:
@@ -280,6 +316,18 @@ def python() -> str:
     )
 
 
+def names() -> str:
+    """Every public name with its first sentence, for those who have no site."""
+    rows = []
+    for name in sorted(lp.__all__, key=lambda name: (isinstance(getattr(lp, name), type), name)):
+        one = getattr(lp, name)
+        given = "" if isinstance(one, type) else f"({', '.join(inspect.signature(one).parameters)})"
+        about = (inspect.getdoc(one) or "").partition("\n")[0]
+        about = re.sub(r":\w+:`~?([^`]*)`", lambda role: f"`{role[1].rpartition('.')[2]}`", about)
+        rows.append([f"`{name}{given}`", about])
+    return table(["name", "what it is"], rows)
+
+
 def _documented(kind: str, name: str, *options: str) -> str:
     lines = [f".. auto{kind}:: libra_planner.{name}", *(f"   {one}" for one in options)]
     return "\n".join(["```{eval-rst}", *lines, "```"])
@@ -358,3 +406,8 @@ PARTS: Mapping[str, Callable[..., str]] = {
     "python": python,
     "json": payload,
 }
+
+
+if __name__ == "__main__":
+    for path in sorted(PAGES.glob("*.md")):
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -247,7 +247,9 @@ def optimize(plan: Problem) -> Optimum:
 def pareto(
     plan: Problem, n_points: int = 25, progress: Progress | None = None
 ) -> Frontier | StrategyFrontier:
-    """Points of the frontier; :func:`libra_planner.optimizer.optimize.pareto`.
+    """Points of the frontier between time and cost.
+
+    :func:`libra_planner.optimizer.optimize.pareto` says how they are found.
 
     Of a plan that says ``parallelism: auto`` the frontier is over all strategies, as
     :meth:`libra_planner.api.plans.Plan.search_pareto` has it.
@@ -275,7 +277,10 @@ def pareto(
 
 @pythonic
 def batch_optimize(plans: Sequence[Problem]) -> optimizing.BatchResult:
-    """:func:`libra_planner.optimizer.optimize.batch_optimize`: the optima of many plans at once."""
+    """The optima of many plans at once.
+
+    :func:`libra_planner.optimizer.optimize.batch_optimize` says how they are found.
+    """
     for plan in [plans] if isinstance(plans, str | Path | Mapping) else plans:
         plan_given(plan, "batch_optimize")
     return optimizing.batch_optimize(plans)

@@ -88,7 +88,7 @@ def read_measured_steps(
         except SpecError as error:
             missed.append(f"line {at}: {error}")
     if not kept:
-        got = f"got no row of {npu or 'no NPU'} whose step and time are known"
+        got = f"got no row{f' of {npu}' if npu else ''} whose step and time are known"
         raise SpecError.at(path, got, "expected six or more", "; ".join(missed[:_MOST_REASONS]))
     return kept, tuple(_left_out(path, n_other, missed))
 

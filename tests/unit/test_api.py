@@ -324,8 +324,9 @@ def test_the_notebook_shows_what_its_cells_give() -> None:
 
 def test_sweeps_work_in_a_kernel_without_widgets(tmp_path: Path) -> None:
     """DuckDB refuses to change its progress bar there."""
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
+    import nbclient
+    import nbformat
+
     run = f"lp.sweep('13_tapers', {str(tmp_path / 'run')!r})"
     code = f"import libra_planner as lp\n{run}.top(1).rows[0][:3]"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])

@@ -130,10 +130,7 @@ def answered_collective(
         with located("libra-planner collective"):
             ranks = Ranks(links, nodes, per_node, node_nic_Bps(nics), network)
     except NicsUnknown:
-        got, expected = (
-            f"got none for {nodes} nodes",
-            "expected the NICs of a node, which join them",
-        )
+        got, expected = f"got none for {nodes} nodes", "expected the NICs of a node, to join them"
         raise SpecError.at("--nics", got, expected, f"add e.g. --nics {_usual_nics(npu)}") from None
     return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law))
 

@@ -200,6 +200,7 @@ function choices(id, names, none) {
   $(id).addEventListener("change", event => { state[id] = Number(event.target.value); draw(); });
 }
 if (state.x < 0 || state.y < 0) [state.x, state.y] = [1, 0].map(j => parallel.filter(k => !columns[k].text).at(j) ?? parallel[0] ?? -1);
+state.sort = at(data.y);
 const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis || !columns[k].text);
 choices("x", figures); choices("y", figures); choices("colour", all.filter(k => columns[k].axis || !columns[k].text && k), true);
 choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);

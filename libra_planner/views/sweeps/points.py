@@ -13,7 +13,7 @@ import numpy as np
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import ROW, Column, on_screen
-from libra_planner.sweeps.results import SAME, Answer, Results, unbeaten_in_two
+from libra_planner.sweeps.results import SAME, Answer, Results, sql_name, unbeaten_in_two
 
 MOST_POINTS = 20_000
 """Designs of a page or a figure."""
@@ -250,9 +250,18 @@ def swept_words(results: Results) -> tuple[str, str]:
     topology = fabric.get("topology") if isinstance(fabric, dict) else None
     fixed = [one for one in (base.get("workload"), topology) if isinstance(one, str)]
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
-    over = ", ".join(_axis_words(name, values) for name, values, *_ in axes if len(values) > 1)
+    kept = {name: _kept(results, name, values) for name, values, *_ in axes}
+    over = ", ".join(_axis_words(name, some) for name, some in kept.items() if len(some) > 1)
     words = f"{manifest['n_designs']:,} designs over {over}" if over else "1 design"
     return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
+
+
+def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
+    """Values of an axis that ``where`` leaves, of a run that is finished."""
+    if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
+        return values
+    left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
+    return [value for value in values if value in left] or values
 
 
 def _axis_words(name: str, values: Sequence[Any]) -> str:
