@@ -65,16 +65,26 @@ class Fault:
     """What it is about: the number of a flow, or of a dimension and its key that is wrong."""
 
     def __str__(self) -> str:
-        where = f"{self.place}: " if self.place else ""
-        path = f"{short_text(self.path, _LONGEST_FOUND)}: " if self.path else ""
+        where = beginning(self.place, short_text(self.path, _LONGEST_FOUND))
         got = short_text(self.got, _LONGEST_FOUND)
         expected = f", {self.expected}" if self.expected else ""
         fix = f"; {self.fix}" if self.fix else ""
-        return visible(f"{where}{path}{got}{expected}{fix}")
+        return visible(f"{where}{got}{expected}{fix}")
 
     def located(self, place: Place, path: str = "") -> Fault:
         """The same fault with a place, where it has none yet."""
         return replace(self, place=self.place or place, path=self.path or path)
+
+
+def beginning(place: Place | None, path: str) -> str:
+    """How a message about a key at a place begins; a key that the place names stands once.
+
+    >>> beginning(Place("a.yaml", 3), "dp"), beginning(Place("a.yaml: --set dp"), "dp")
+    ('a.yaml:3: dp: ', 'a.yaml: --set dp: ')
+    """
+    parts = (str(place) if place else "", path)
+    is_told = parts[0].endswith(f" {path}")
+    return "".join(f"{part}: " for part in parts[: 1 if is_told else 2] if part)
 
 
 def more_faults(n: int, place: Place | None) -> Fault:

@@ -11,7 +11,7 @@ import numpy as np
 from libra_planner.costs.bills import BillChoice, BillTable
 from libra_planner.costs.prices import Options, PricePart, distinct_options, find_options, has_nic
 from libra_planner.costs.quotes import Quote
-from libra_planner.errors import Place
+from libra_planner.errors import Place, beginning
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.frozen import Frozen
@@ -248,7 +248,7 @@ class Problem(Frozen):
 
     def at(self, key: str) -> str:
         """How a message about a key of the plan begins."""
-        return f"{self.place(key)}: {key}: "
+        return beginning(self.place(key), key)
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:

@@ -257,6 +257,7 @@ def apply_set(document: Document, plan: Document, spec: SweepFile, faults: Fault
         if key is None:
             continue
         part = _part(document, at)
+        plan.places[key] = document.place(at)
         plan.places |= {key + inner: place for inner, place in part.places.items()}
         plan.key_places |= {key + inner: place for inner, place in part.key_places.items()}
         plan.key_places[key] = document.key_place(at)
@@ -317,7 +318,7 @@ def _direct_slots(
 ) -> Iterator[tuple[Key, Slot]]:
     """Slots of the axes that are a key of the plan, and of topologies' tiers."""
     for name, axis in axes.items():
-        at: Key = ("axes", name) if ("axes", name) in document.places else (OBJECTIVE,)
+        at: Key = ("axes", name) if name in document.value["axes"] else (OBJECTIVE,)
         dotted = _own_key(axis, [key for key, slot in used.items() if name in slot.names])
         if dotted is not None and _first(dotted) not in _PLAN_KEYS:
             got = f"got the axis {name!r}, which the plan does not use"

@@ -343,3 +343,13 @@ def test_what_callers_of_collectives_give() -> None:
             lp.collective(*given, 2**26, vector)
     with pytest.raises(TypeError, match=re.escape("load_plan(..., {'objective': 'cost'})")):
         lp.load_plan("01_gpt3_4d").optimize(objective="cost")
+
+
+def test_faults_of_a_dict_name_its_own_keys_once() -> None:
+    rules = {"set": {"constraints": ["leaff == {nic} GB/s"]}}
+    with pytest.raises(lp.SpecError, match=r"^sweep: constraints\.0: got the name 'leaff'"):
+        lp.sweep_plan({"base": "0e_rails_2to1", "axes": {"nic": [25, 50]}} | rules)
+    with pytest.raises(lp.SpecError, match=r"^sweep: axes.nic: got the axis 'nic', which the plan"):
+        lp.sweep_plan({"base": "0e_rails_2to1", "axes": {"nic": [25, 50]}})
+    with pytest.raises(lp.SpecError, match=r"yaml: settings: fabric.topologi: got the unknown key"):
+        lp.load_plan("0e_rails_2to1", {"fabric.topologi": "SW(8)"})

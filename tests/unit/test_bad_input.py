@@ -407,7 +407,7 @@ def test_no_rule_that_bounds_bandwidth(rules: str, names: str, plan, run) -> Non
     result = run("optimize", path, "--set", f"constraints={rules}")
     assert result.code == 3
     assert result.err.startswith(
-        f"{path}: --set constraints: constraints: got no rule that bounds the bandwidth of {names},"
+        f"{path}: --set constraints: got no rule that bounds the bandwidth of {names},"
     )
     assert "total <= 500 GB/s" in result.err
 

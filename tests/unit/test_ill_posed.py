@@ -82,7 +82,7 @@ def test_the_kinds_reach_the_command_line(plan, run) -> None:
     [
         ("constraints: []", (), ":7:1: constraints: got no rule that bounds"),
         ("", (), ":1:1: constraints: got no rule that bounds"),
-        ("constraints: [total <= 9 GB/s]", ("constraints=[]",), ": --set constraints: constraints"),
+        ("constraints: [total <= 9 GB/s]", ("constraints=[]",), ": --set constraints: got no rule"),
         ("objective: cost\nconstraints: []", (), ":8:1: constraints: got objective cost without"),
     ],
 )
