@@ -21,7 +21,7 @@ from libra_planner.step.model_step import (
     step_exchanges,
 )
 from libra_planner.step.own_loops import LoopedStep, step_builder
-from libra_planner.step.pricing import NodePricing, collective
+from libra_planner.step.pricing import NodePricing, parts
 from libra_planner.workload import operations as work
 from libra_planner.workload.volumes import SEND_RECV, Exchange
 
@@ -60,8 +60,9 @@ class ModelTraining(Frozen):
         """The distinct collectives of a step; without sends from one rank to the next."""
         found: dict[tuple[work.Phase, work.Collective, work.Group], int] = {}
         for phase, one in self._exchanges():
-            key = phase, collective(one), self.groups[one.axis]
-            found[key] = found.get(key, 0) + round(float(one.count))
+            for part, group in parts(one, self.groups[one.axis]):
+                key = phase, part, group
+                found[key] = found.get(key, 0) + round(float(one.count)) * (group.n_npus > 1)
         return tuple(work.Communication(*key, count) for key, count in found.items() if count)
 
     @cached_property

@@ -59,19 +59,7 @@ class NodePricing:
         group = self.groups[one.axis]
         if one.kind == SEND_RECV:
             return self.model.send_time(float(one.size_bytes), group, self.network)
-        return tree.maximum(self.model.time(*part, self.network) for part in self._parts(one))
-
-    def _parts(self, one: Exchange) -> list[tuple[Collective, Group]]:
-        """The collectives that an exchange is, at the same time.
-
-        Where one copy of a token goes to each node, the nodes' links spread all of them (C16).
-        """
-        whole, group = collective(one), self.groups[one.axis]
-        inner = in_domain(group)
-        if one.far_bytes is None or inner.n_npus == group.n_npus:
-            return [(whole, group)]
-        far = float(one.far_vector_bytes(group.n_npus // inner.n_npus))
-        return [(whole, inner), (replace(whole, size_bytes=far), group)]
+        return tree.maximum(self.model.time(*part, self.network) for part in parts(one, group))
 
     def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> tree.Node:
         """All bytes of every dimension that several exchanges use, over its bandwidth (C5)."""
@@ -100,7 +88,7 @@ class NodePricing:
         group = self.groups[one.axis]
         if one.kind == SEND_RECV:
             return self.model.send_traffic(float(one.size_bytes), group, self.network)
-        found = [self.model.traffic(*part, self.network) for part in self._parts(one)]
+        found = [self.model.traffic(*part, self.network) for part in parts(one, group)]
         return np.asarray(np.max(found, axis=0))
 
 
@@ -111,6 +99,22 @@ def in_domain(group: Group) -> Group:
     (8, 1)
     """
     return replace(group, sizes=group.sizes[:1] + (1,) * (len(group.sizes) - 1))
+
+
+def parts(one: Exchange, group: Group) -> list[tuple[Collective, Group]]:
+    """The collectives that an exchange of a group is, at the same time.
+
+    Where one copy of a token goes to each node, the nodes' links spread all of them (C16).
+
+    >>> sent = Exchange("ep", CollectiveKind.ALL_TO_ALL, 8.0, 1, far_bytes=2.0, n_copies=8)
+    >>> [(part.size_bytes, some.sizes) for part, some in parts(sent, Group((8, 4), (1, 1)))]
+    [(8.0, (8, 1)), (2.0, (8, 4))]
+    """
+    whole, inner = collective(one), in_domain(group)
+    if one.far_bytes is None or inner.n_npus == group.n_npus:
+        return [(whole, group)]
+    far = float(one.far_vector_bytes(group.n_npus // inner.n_npus))
+    return [(whole, inner), (replace(whole, size_bytes=far), group)]
 
 
 def collective(one: Exchange) -> Collective:

@@ -748,3 +748,35 @@ def test_a_report_has_the_mean_of_the_check(run, tmp_path) -> None:
         assert found[key] == pytest.approx(check[key], rel=1e-9)
     assert found["n_seeds"] == check["n_seeds"] == 10
     assert "mean of 10 routings, from " in (tmp_path / "report" / "report.md").read_text()
+
+
+EXPERTS = """\
+workload: qwen3-30b-a3b
+parallelism: {tp: 1, ep: 64, dp: 128}
+global_batch: 512
+npu: h100-sxm
+memory: ignore
+fidelity: calibrated
+fabric:
+  topology: SW(8)_[SW(4)_SW(4)]
+  tiers: [node, leaf, spine]
+  scale_up: nvlink4-8
+  realization: {port_speed: 400 Gbps, switch_radix: 8, wiring: rail}
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s, spine == 25 GB/s]
+"""
+
+
+def test_experts_of_several_nodes_are_checked_on_the_links(tmp_path: Path) -> None:
+    """One copy of a token goes to each node, and all of them on between its NPUs (C16)."""
+    (tmp_path / "plan.yaml").write_text(EXPERTS)
+    plan = lp.load_plan(tmp_path / "plan.yaml")
+    found = [one for one in plan.step.communications if one.collective.kind == "all-to-all"]
+    assert {one.group.sizes for one in found} == {(8, 1, 1), (8, 4, 2)}
+    sizes = {one.group.n_npus: one.collective.size_bytes for one in found}
+    distinct = 8 * (1 - (7 / 8) ** 8)  # Nodes that the 8 experts of a token are on, of 8.
+    assert sizes[64] / sizes[8] == pytest.approx(distinct / 8)
+    checked = plan.check("spray").to_dict()
+    assert checked["spray_step_time_s"] == pytest.approx(checked["ideal_step_time_s"])
+    hashed = plan.check("ecmp", seed=0).to_dict()
+    assert hashed["effective_step_time_s"] > 1.1 * hashed["ideal_step_time_s"]
