@@ -28,11 +28,14 @@ from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Key, apply_settings, read_document
 from libra_planner.reading.models import (
+    AsOf,
     Confidence,
     Count,
     FaultCollector,
+    FileModel,
     Model,
     Price,
+    SourceText,
     Text,
     core_fields,
     validated,
@@ -50,9 +53,12 @@ class PartPriceSpec(Model):
 
     Parameters
     ----------
-    low, high : Ends of what sources say.
+    amount : Price of one unit, in the currency.
+    low : Lowest price of one unit that sources say, in the currency; without it the amount.
+    high : Highest price of one unit that sources say, in the currency; without it the amount.
     valid_until : Last day of an offer, such as 2026-12-31.
-    support : Of one, for all years of use, in the same currency; a line of its own in bills.
+    support : Price of support of one unit for all years of use, in the currency; a line of its own
+        in bills.
     currency : USD, or one of exchange_rates.
     """
 
@@ -61,8 +67,8 @@ class PartPriceSpec(Model):
     high: Annotated[Price, Field(gt=0)] | None = None
     currency: Text = "USD"
     confidence: Confidence
-    as_of: Text
-    source: Text
+    as_of: AsOf
+    source: SourceText
     valid_until: Date | None = None
     support: Annotated[Price, Field(gt=0)] | None = None
 
@@ -96,12 +102,27 @@ class PartSpec(Model):
 
     Parameters
     ----------
-    port_speed : Such as 400 Gbps, one direction.
-    cable : Name of the fibre that an optic needs.
+    kind : What the part is. copper and active_optical are whole cables; an optic is one end of a
+        cable, and fibre is what joins two of them.
+    description : What the part is in words, as bills print it.
+    port_speed : Bandwidth, one direction, such as 400 Gbps: of each port of a NIC or switch, of a
+        whole cable or optic.
+    n_ports : Ports of a switch.
+    n_npus : NPUs that a server holds.
     n_hosts : Computers of a server, each with links to the side networks; 1 by default.
-    includes : Of a server.
-    part_number : Of its seller.
-    n_lead_days : From order to delivery.
+    reach_m : Longest distance that a cable or optic bridges, m.
+    cable : Name of the fibre that an optic needs.
+    power_w : Power that one unit in use draws, W; of a server without its NPUs and NICs.
+    power_limit_w : Power that a rack can hold, W.
+    n_rack_units : Height in rack units: what a server or switch takes, or what a rack has.
+    spare_fraction : Spares that are bought, as a share of the units in use, rounded up: 0.02 of 101
+        is 3. They cost money and draw no power.
+    includes : What the price of a server holds beside host and chassis, so that nothing is paid
+        twice.
+    source : Where its figures but the price are from.
+    part_number : Number of the part at its seller.
+    n_lead_days : Days from order to delivery.
+    price : Price of one unit; a part without it is listed as missing and never counts as free.
     """
 
     kind: Literal["server", "nic", "switch", "optic", "copper", "active_optical", "fibre", "rack"]
@@ -143,11 +164,16 @@ class PartSpec(Model):
 
 
 class ExchangeRateSpec(Model):
-    """What one unit of another currency is worth."""
+    """What one unit of another currency is worth.
+
+    Parameters
+    ----------
+    usd : USD that one unit of the currency is worth, such as 1.08.
+    """
 
     usd: Annotated[float, Field(gt=0, le=1e6)]
-    as_of: Text
-    source: Text
+    as_of: AsOf
+    source: SourceText
 
 
 class AssumedNpuSpec(Model):
@@ -156,6 +182,9 @@ class AssumedNpuSpec(Model):
     Parameters
     ----------
     name : Name of an NPU in the NPU catalogue.
+    spare_fraction : Spares that are bought, as a share of the NPUs in use, rounded up: also of the
+        NPU that a plan names.
+    catalogue : Path of an NPU catalogue; without it the bundled one.
     """
 
     name: Text
@@ -164,7 +193,16 @@ class AssumedNpuSpec(Model):
 
 
 class SideNetworkSpec(Model):
-    """A network beside the training fabric."""
+    """A network beside the training fabric.
+
+    Parameters
+    ----------
+    n_ports_per_server : NICs that each computer of a server has on this network; with 0 the network
+        is not bought.
+    port_speed : Bandwidth of each port, one direction, such as 200 Gbps.
+    switch_radix : Ports of a switch.
+    oversubscription : Bandwidth of a leaf's servers over that of its uplinks; 4 is 4:1.
+    """
 
     n_ports_per_server: Annotated[int, Field(ge=0, le=64)] = Field(1, alias="ports_per_server")
     port_speed: Text
@@ -173,32 +211,60 @@ class SideNetworkSpec(Model):
 
 
 class ElectricitySpec(Model):
-    """Price of energy."""
+    """Price of energy.
+
+    Parameters
+    ----------
+    usd_per_kwh : Price of electricity, USD per kWh.
+    """
 
     usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = Field(alias="usd_per_kWh")
     confidence: Confidence
-    source: Text
+    source: SourceText
 
 
 class FailuresSpec(Model):
-    """Failures of one unit that stop a job, per million hours."""
+    """Failures of one unit that stop a job, per million hours.
+
+    Parameters
+    ----------
+    npu : Failures of one NPU that stop the job, per million hours.
+    server : Failures of one computer of a server, without its NPUs, that stop the job, per million
+        hours.
+    switch : Failures of one switch of the training network that stop the job, per million hours.
+    optic : Failures of one optic of the training network that stop the job, per million hours.
+    """
 
     npu: Rate
     server: Rate
     switch: Rate
     optic: Rate
-    source: Text
+    source: SourceText
 
 
 class DiscountSpec(Model):
-    """Discount on a part of which so many units are bought."""
+    """Discount on a part of which so many units are bought.
+
+    Parameters
+    ----------
+    n_units : Units of one part, spares included, from which the discount is given.
+    discount_fraction : Share of the price that is taken off, such as 0.07 for 7 %.
+    """
 
     n_units: Count = Field(alias="from_units")
     discount_fraction: Annotated[float, Field(ge=0, lt=1)]
 
 
 class CableLengthsSpec(Model):
-    """Length of a cable by what it joins."""
+    """Length of a cable by what it joins.
+
+    Parameters
+    ----------
+    top_of_rack : Length of a cable from a NIC to a leaf in the same rack, m.
+    host_leaf : Length of a cable from a NIC to any other leaf, m.
+    leaf_spine : Length of a cable from a leaf to a spine, m.
+    spine_core : Length of a cable from a spine to a core, m.
+    """
 
     top_of_rack: Length
     host_leaf: Length = Field(alias="host-leaf")
@@ -211,6 +277,25 @@ class AssumptionsSpec(Model):
 
     Parameters
     ----------
+    npu : NPU of plans that name none, and spares of every NPU.
+    server : Name of the server part that NPUs stand in, unless the plan's scale_up comes in
+        another.
+    rack : Name of the rack part that servers and switches stand in.
+    usable_rack_fraction : Share of a rack's units that servers or switches can take.
+    floor_m2_per_rack : Floor of one rack with its share of the aisles, m².
+    cable_lengths_m : Length of cables by what they join, m: it decides between copper and optics.
+    frontend : Network that joins all servers to users.
+    storage : Network that joins all servers to storage; storage systems are not counted.
+    electricity : Price of energy.
+    pue : Power of the whole facility over that of its IT equipment, such as 1.3.
+    amortisation_years : Years of use that pay for the hardware: of 4, a run of one year pays a
+        quarter.
+    failures_per_million_hours : How often parts fail so that the job stops.
+    checkpoint_s : Time for which a checkpoint stops the job, s.
+    restart_s : Time from a failure until the job computes again, s; the work since the last
+        checkpoint is lost besides.
+    volume_discounts : Discounts by units of one part. Reports show totals with them beside the
+        bill, which has none; quotes get none.
     tax_percent : Over the price of everything; 0 by default.
     """
 
@@ -232,12 +317,19 @@ class AssumptionsSpec(Model):
     tax_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
 
 
-class PartsSpec(Model):
-    """A parts catalogue."""
+class PartsSpec(FileModel):
+    """A parts catalogue.
+
+    Parameters
+    ----------
+    exchange_rates : What other currencies are worth, by the name that prices write, such as EUR.
+    parts : Parts by name.
+    assumptions : What no part says: how a cluster is built, run and paid for.
+    """
 
     kind: Literal["parts"]
-    source: Text
-    as_of: Text
+    source: SourceText
+    as_of: AsOf
     exchange_rates: dict[str, ExchangeRateSpec] = Field(default={})
     parts: Annotated[dict[Text, PartSpec], Field(min_length=1)]
     assumptions: AssumptionsSpec

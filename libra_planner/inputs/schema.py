@@ -23,7 +23,7 @@ from libra_planner.plan.quotes import QuotesSpec
 from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.systems import SystemSpec
 
-_FORMATS: dict[str, TypeAdapter[Any]] = {
+FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),
     "workload": TypeAdapter(TransformerSpec | CnnSpec | DlrmSpec | TableSpec),
     "price-book": TypeAdapter(PriceBookSpec),
@@ -32,6 +32,7 @@ _FORMATS: dict[str, TypeAdapter[Any]] = {
     "quotes": TypeAdapter(QuotesSpec),
     "system": TypeAdapter(SystemSpec),
 }
+"""Formats by name; that of sweeps is :func:`~libra_planner.sweeps.axes.sweep_schema`."""
 
 
 def json_schema(name: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def json_schema(name: str) -> dict[str, Any]:
     ['cost_model', 'fabric']
     """
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    schema = _FORMATS[name].json_schema()
+    schema = FORMATS[name].json_schema()
     return dialect | (_with_groups(schema) if name == "plan" else schema)
 
 
@@ -49,14 +50,15 @@ def _with_groups(plan: dict[str, Any]) -> dict[str, Any]:
     """The schema of a plan in either shape: one map of keys, which editors complete best."""
     group = TypeAdapter(GroupPlanSpec).json_schema()
     open_degrees = TypeAdapter(OpenDegreesSpec).json_schema()
-    plan["properties"]["parallelism"]["oneOf"] += [{"const": AUTO_PARALLELISM}, open_degrees]
+    parallelism = plan["properties"]["parallelism"]["oneOf"]
+    parallelism += [{"const": AUTO_PARALLELISM}, {"$ref": f"#/$defs/{OpenDegreesSpec.__name__}"}]
     own = [key for key in plan["required"] if key not in group["required"]]
     either = [
         {"required": own},
         {"required": ["workloads"], "properties": dict.fromkeys(TrainingSpec.model_fields, False)},
     ]
     return plan | {
-        "$defs": plan["$defs"] | group["$defs"],
+        "$defs": plan["$defs"] | group["$defs"] | {OpenDegreesSpec.__name__: open_degrees},
         "properties": plan["properties"] | group["properties"],
         "required": [key for key in plan["required"] if key not in own],
         "oneOf": either,

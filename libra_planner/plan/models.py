@@ -31,9 +31,11 @@ from libra_planner.reading.models import (
     Count,
     CountOrAuto,
     Duration,
+    FileModel,
     Kind,
     Model,
     Rate,
+    SourceText,
     Text,
 )
 from libra_planner.step.collectives.algorithms import MAX_CHUNKS
@@ -149,7 +151,13 @@ class FabricSpec(Model):
 
 
 class GroupsSpec(Model):
-    """Group sizes per phase, one per dimension; 1 where a dimension is not used."""
+    """Group sizes per phase, one per dimension; 1 where a dimension is not used.
+
+    Parameters
+    ----------
+    forward, input_grad, weight_grad : NPUs of a group that exchanges in this phase, in each
+        dimension from the innermost, such as [8, 1]; 1 where a dimension is not used.
+    """
 
     forward: list[Count]
     input_grad: list[Count]
@@ -243,6 +251,7 @@ class CommonSpec(FidelitySpec, QuoteKeys):
 
     Parameters
     ----------
+    fabric : What joins the NPUs: topology, price tiers, speeds to choose from and links.
     cost_model : A bundled price book's name, or a path to one.
     prices : linear (default): the price book's, per bandwidth; bill: whole parts, at the exact
         money of the bill that report prints, chosen from fabric.bill_options.
@@ -274,7 +283,14 @@ class PlanSpec(CommonSpec, TrainingSpec):
 
 
 class ComputeSpec(Model):
-    """Compute rate a workload assumes: MACs per second, or an NPU and its efficiency."""
+    """Compute rate a workload assumes: MACs per second, or an NPU and its efficiency.
+
+    Parameters
+    ----------
+    macs_per_s : Multiply-accumulates per second that one NPU sustains, each of them 2
+        floating-point operations, such as 100e12; instead of npu.
+    npu : Peak of one NPU and the share of it that a step sustains; instead of macs_per_s.
+    """
 
     macs_per_s: Rate | None = None
     npu: NpuSpec | None = None
@@ -295,11 +311,16 @@ CoversSpec: TypeAlias = Annotated[
 ]
 
 
-class WorkloadSpec(Model):
-    """What every kind of workload file says."""
+class WorkloadSpec(FileModel):
+    """What every kind of workload file says.
 
-    kind: str
-    source: Text
+    Parameters
+    ----------
+    assumptions : What was assumed, a sentence each. Results print them as notes, but not beside the
+        step of a whole model.
+    """
+
+    source: SourceText
     covers: CoversSpec = None
     assumptions: list[Text] = Field(default=[])
 
@@ -309,6 +330,11 @@ class TransformerSpec(WorkloadSpec):
 
     Parameters
     ----------
+    architecture : Shape of the model: layers, widths, heads and more.
+    compute : Compute rate of one NPU where the plan says none; the step of a whole model has the
+        kernels of its NPU instead.
+    dtype_bytes : Bytes of a weight, and of a number that is exchanged; 2 as in bf16. The step of a
+        whole model has those of its library instead.
     sequences_per_replica : Sequences per step of one replica, when no plan says otherwise.
     table : libra: laid out and rounded as LIBRA's published tables.
     """
@@ -326,6 +352,11 @@ class CollectiveSpec(Model):
 
     Parameters
     ----------
+    kind : Pattern of the exchange.
+    size_bytes : Bytes of the full vector, as every NPU has it; not for an all-gather.
+    shard_bytes : Bytes of the part that one NPU holds before an all-gather.
+    full_bytes : Bytes of the full vector: after an all-gather what every NPU holds, else the same
+        as size_bytes.
     group : Parallel group; by default tp, and dp for weight gradients.
     """
 
@@ -347,7 +378,19 @@ class CollectiveSpec(Model):
 
 
 class OperationSpec(Model):
-    """One phase of one operator: compute time in one of four units, a collective, or both."""
+    """One phase of one operator: compute time in one of four units, a collective, or both.
+
+    Parameters
+    ----------
+    layer : Name of the layer, such as attention; operations of one name that follow one another
+        are one layer.
+    phase : Part of the step: forward pass, gradient of the layer's input, or of its weights.
+    compute_ns, compute_us, compute_ms, compute_s : Time that an NPU computes each time the
+        operation runs, in the unit that the key ends with. Write one of the four, or none beside a
+        collective.
+    collective : What the NPUs exchange in this operation; by default nothing.
+    count : How often the operation runs in a step, one run after the other.
+    """
 
     layer: Text
     phase: Literal["forward", "input_grad", "weight_grad"]
@@ -374,6 +417,7 @@ class TableSpec(WorkloadSpec):
 
     Parameters
     ----------
+    operations : What an NPU does in a step, in order: it computes, exchanges, or both.
     tokens_per_step : Tokens of a step over the whole cluster, for runs.
     """
 

@@ -18,11 +18,14 @@ from libra_planner.plan.options import Speed
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.reading.models import (
+    AsOf,
     Confidence,
     Count,
+    FileModel,
     Model,
     Price,
     Rate,
+    SourceText,
     Text,
     core_fields,
     validated,
@@ -36,15 +39,17 @@ class NpuPriceSpec(Model):
 
     Parameters
     ----------
-    low_usd, high_usd : Ends of what sources say.
+    usd : Price of one NPU, USD.
+    low_usd : Lowest price that sources say, USD; without it the price itself.
+    high_usd : Highest price that sources say, USD; without it the price itself.
     """
 
     usd: Annotated[Price, Field(gt=0)]
     low_usd: Annotated[Price, Field(gt=0)] | None = None
     high_usd: Annotated[Price, Field(gt=0)] | None = None
     confidence: Confidence
-    as_of: Text
-    source: Text
+    as_of: AsOf
+    source: SourceText
 
     @model_validator(mode="after")
     def _in_order(self) -> NpuPriceSpec:
@@ -60,19 +65,23 @@ class CatalogueNpuSpec(Model):
 
     Parameters
     ----------
+    vendor_name : Full name of the product, as bills print it.
     aliases : Other names; case, spaces, dashes and the vendor make no difference.
     read_as : Names that people give it, though its variants share them: notes say so.
     peak_TFLOPps : Peak 10^12 floating-point operations per second, by data type.
     memory_GB : Usable memory, 1e9 bytes.
     memory_source : Where memory_GB is from.
-    memory_bandwidth_GBps : Of its memory, 1e9 bytes per second.
-    n_cores : That work on tiles side by side, such as streaming multiprocessors.
+    memory_bandwidth_GBps : Bandwidth of its memory, 1e9 bytes per second.
+    n_cores : Cores that work on tiles side by side, such as streaming multiprocessors.
     kernels : Name of the constants of its kernels; without it those that are typical.
     kernels_measured : Data types whose kernels were measured on it.
     scale_up : Names of the scale-up domains that it comes in.
+    tdp_W : Thermal design power, W: its power in bills, racks and energy, and what slows its clock
+        in training. Without it bills count 0 W, and the clock is not slowed.
     as_of : When its sources were read.
     source : Where the peak rates are from, and all figures that sources does not name.
     sources : Where other figures are from, by their key.
+    price : Price of one NPU; without it bills list the NPU as missing.
     """
 
     vendor_name: Text
@@ -103,15 +112,17 @@ class ScaleUpSpec(Model):
 
     Parameters
     ----------
+    description : What the part is, such as NVLink 4 and NVSwitch.
     joined_by : How: a switch, direct links from each to each, or rings along the axes of a torus.
     n_npus : Most NPUs of one domain.
-    npu_Bps : Of one NPU over all its links, one direction, such as 450 GB/s.
+    npu_Bps : Bandwidth of one NPU over all its links, one direction, such as 450 GB/s.
     server : Server of the parts catalogue whose price holds it; without one the price book prices
         its links.
-    power_w : Of one domain, beside that of the server.
-    n_axes : Of a torus.
-    multiple_of : Of which the rings of a torus are multiples; others have no link around.
+    power_w : Power of one domain, W, beside that of the server.
+    n_axes : Axes of a torus.
+    multiple_of : Number of which the rings of a torus are multiples; others have no link around.
     n_npus_sold : NPUs that are sold together; by default those of a whole domain.
+    as_of : When its source was read, such as 2026-11.
     """
 
     description: Text
@@ -124,7 +135,7 @@ class ScaleUpSpec(Model):
     multiple_of: Count = 1
     n_npus_sold: Count | None = None
     as_of: Text | None = None
-    source: Text
+    source: SourceText
 
     @model_validator(mode="after")
     def _axes(self) -> ScaleUpSpec:
@@ -139,11 +150,12 @@ class KernelSpec(Model):
     Parameters
     ----------
     constants : By name; others have their typical value.
+    as_of : When its source was read, such as 2026-11.
     """
 
     constants: dict[Text, float]
     as_of: Text | None = None
-    source: Text
+    source: SourceText
 
     @model_validator(mode="after")
     def _physical(self) -> KernelSpec:
@@ -156,17 +168,20 @@ class KernelSpec(Model):
         return self
 
 
-class NpuCatalogueSpec(Model):
+class NpuCatalogueSpec(FileModel):
     """NPUs by name, and the scale-up domains that join them, with their sources.
 
     Parameters
     ----------
+    npus : NPUs by name, such as h100-sxm.
+    scale_up : Parts that join NPUs by name, such as nvlink4-8; plans write it under
+        fabric.scale_up.
     kernels : What kernels of a family of NPUs reach, by its name.
     """
 
     kind: Literal["npu_catalogue"]
-    source: Text
-    as_of: Text
+    source: SourceText
+    as_of: AsOf
     npus: Annotated[dict[Text, CatalogueNpuSpec], Field(min_length=1)]
     scale_up: dict[Text, ScaleUpSpec] = Field({})
     kernels: dict[Text, KernelSpec] = Field({})

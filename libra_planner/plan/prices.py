@@ -19,13 +19,16 @@ from libra_planner.plan.npus import canonical_name, catalogue_npu
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.reading.models import (
+    AsOf,
     Confidence,
     Efficiency,
+    FileModel,
     Kind,
     Memory,
     Model,
     Price,
     Rate,
+    SourceText,
     Text,
     Usd,
     validated,
@@ -38,6 +41,14 @@ class TierSpec(Model):
 
     Parameters
     ----------
+    link : USD per GB/s (1e9 bytes per second) of an NPU's bandwidth into the tier, one direction,
+        for its links. Every dimension pays it.
+    switch : USD per GB/s of an NPU's bandwidth, one direction, for switches. A switch dimension
+        pays it once, a further tier of a stack twice.
+    nic : USD per GB/s of an NPU's bandwidth, one direction, for NICs. A switch dimension pays it, a
+        further tier of a stack does not; 0, with nic_reason, where NPUs reach the switch without
+        NICs.
+    nic_reason, for a switch that NPUs reach without NICs.
     nic_reason : Why a switch needs no NIC price.
     confidence : How sure they are; by default as sure as the book.
     """
@@ -55,18 +66,20 @@ class TierSpec(Model):
         return self
 
 
-class PriceBookSpec(Model):
+class PriceBookSpec(FileModel):
     """A price book: USD per GB/s by tier, with source and date.
 
     Parameters
     ----------
     confidence : published, quoted or assumed: how sure the prices are.
+    unit : Unit of all prices.
+    tiers : Prices by the name of a tier, which plans write under fabric.tiers.
     """
 
     kind: Literal["price_book"]
-    source: Text
+    source: SourceText
     confidence: Confidence = "assumed"
-    as_of: Text
+    as_of: AsOf
     unit: Literal["USD per GB/s"]
     tiers: Annotated[dict[str, TierSpec], Field(min_length=1)]
 

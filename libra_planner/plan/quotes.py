@@ -29,7 +29,7 @@ from libra_planner.errors import Fault, Place, SpecError, closest, located, refu
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
-from libra_planner.reading.models import Model, Price, Text, validated
+from libra_planner.reading.models import FileModel, Model, Price, Text, validated
 from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
@@ -62,13 +62,19 @@ class QuoteSpec(Model):
     Parameters
     ----------
     item : A part of the parts catalogue, an NPU, a part of a tier, such as pod.nic, or tax.
-    price : Of one; of a tier's part per GB/s; of tax in percent of everything.
+    price : Price of one unit; of a tier's part per GB/s; of tax in percent of everything.
+    seller : Who asks the price.
+    date : Day of the quote, such as 2026-11-02.
     unit : each (default), per GB/s for a part of a tier, or percent for tax.
     currency : USD (default); another one needs a rate.
     rate : What one unit of the currency is worth in USD.
-    part_number : Of the seller.
-    n_lead_days : From order to delivery.
-    support : Of one, for all years of use, in the currency of the price; a line of its own.
+    valid_until : Last day on which the offer holds, such as 2026-12-31; without it the offer does
+        not end.
+    note : What else results print beside it, such as offer 4711.
+    part_number : Number of the part at the seller.
+    n_lead_days : Days from order to delivery.
+    support : Price of support of one unit for all years of use, in the currency; a line of its own
+        in bills.
     chosen : yes for the quote that counts of several for one item, whatever the others ask.
     """
 
@@ -99,8 +105,14 @@ class QuoteSpec(Model):
         return self
 
 
-class QuotesSpec(Model):
-    """A file of quotes."""
+class QuotesSpec(FileModel):
+    """A file of quotes.
+
+    Parameters
+    ----------
+    quotes : What sellers ask; of several for one item the cheapest that holds counts, unless one is
+        chosen.
+    """
 
     kind: Literal["quotes"]
     quotes: Annotated[list[QuoteSpec], Field(min_length=1, max_length=10_000)]

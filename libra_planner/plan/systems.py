@@ -16,7 +16,15 @@ from libra_planner.plan.npus import CatalogueNpuSpec, catalogue, npu_named
 from libra_planner.plan.quotes import Date
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document
-from libra_planner.reading.models import Count, Model, Text, path_of, validated
+from libra_planner.reading.models import (
+    Count,
+    FileModel,
+    Model,
+    SourceText,
+    Text,
+    path_of,
+    validated,
+)
 from libra_planner.step.collectives.fitting import Calibration
 from libra_planner.step.collectives.measured import (
     MOST_RANKS,
@@ -37,13 +45,15 @@ Band: TypeAlias = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 class ErrorSpec(Model):
-    """Mean absolute errors of some measured runs.
+    """Mean absolute errors of some measured runs, as shares of their times: 0.15 is 15 %.
 
     Parameters
     ----------
-    before, after : under the published constants, and under those of the file.
-    held_out : of either half of the runs under constants of the other half.
-    n : of runs.
+    before : Mean absolute error under the published constants, a share: 0.15 is 15 %.
+    after : Mean absolute error under the constants of this file, a share.
+    held_out : Mean absolute error of each half of the runs under constants of the other half, a
+        share: what to expect of runs that were not measured. Without it, after is what to expect.
+    n : Runs that these errors are of.
     """
 
     before: Share
@@ -58,7 +68,15 @@ class ErrorSpec(Model):
 
 
 class ClassesSpec(Model):
-    """Errors by class: in a domain or across domains, from 64 MiB on or below."""
+    """Errors by class: in a domain or across domains, from 64 MiB on or below.
+
+    Parameters
+    ----------
+    inside_large : Errors inside one scale-up domain, from 64 MiB on.
+    inside_small : Errors inside one scale-up domain, below 64 MiB.
+    across_large : Errors across several domains, from 64 MiB on.
+    across_small : Errors across several domains, below 64 MiB.
+    """
 
     inside_large: ErrorSpec | None = None
     inside_small: ErrorSpec | None = None
@@ -71,10 +89,13 @@ class ErrorsSpec(Model):
 
     Parameters
     ----------
-    collectives, kernels, steps : of all runs, of all kernels, and of all training runs.
-    classes : of collectives by class; a class that is not here keeps its published band.
-    step_bands : what nine of ten errors of steps stay below, by kind, such as ``dense bf16``; a
-        kind that is not here keeps its published band.
+    collectives : Errors of all measured collectives.
+    kernels : Errors of all measured kernels.
+    steps : Errors of all measured training runs.
+    classes : Errors of collectives by class; a class that is not here keeps its published band.
+        Without this key every class has the errors of all collectives.
+    step_bands : What nine of ten errors of steps stay below, a share, by kind, such as dense bf16;
+        a kind that is not here keeps its published band.
     """
 
     collectives: ErrorSpec | None = None
@@ -89,34 +110,37 @@ class MeasuredSpec(Model):
 
     Parameters
     ----------
-    kinds : of collectives.
-    most_ranks : of a run.
+    kinds : Kinds of collectives that were measured, such as all-reduce; none stands for all.
+    most_ranks : Most ranks of a measured run.
     """
 
     kinds: list[Text] = Field(default=[])
     most_ranks: Count = MOST_RANKS
 
 
-class SystemSpec(Model):
+class SystemSpec(FileModel):
     """A user's cluster: constants of collectives, kernels and steps, refitted to its runs.
 
     Parameters
     ----------
-    npu : what was measured, such as h100-sxm.
-    source : what they were fitted to.
-    as_of : when.
-    collectives : constants that the runs tell.
-    published : constants that they do not tell, as they were when the others were fitted.
-    kernels, kernels_published : the same of kernels (C18).
-    steps, steps_published : the same of whole steps (C18).
-    error : what to expect of predicted times (C23).
-    measured : what the runs cover.
+    name : Name of the cluster, as results print it.
+    npu : NPU that was measured, such as h100-sxm.
+    source : What the constants were fitted to, such as names of logs.
+    as_of : Day of the fit, such as 2026-11-23.
+    collectives : Constants of collectives that the runs tell, in s or as a share.
+    published : Constants of collectives that they do not tell, as they were published then.
+    kernels : Constants of kernels that the measurements tell (C18).
+    kernels_published : Constants of kernels that they do not tell, as they were published then.
+    steps : Constants of whole training steps that the runs tell (C18).
+    steps_published : Constants of whole steps that they do not tell, as they were published then.
+    error : What to expect of predicted times (C23).
+    measured : What the runs cover.
     """
 
     kind: Literal["system"]
     name: Text
     npu: Text
-    source: Text
+    source: SourceText
     as_of: Date
     collectives: dict[str, float] = Field({})
     published: dict[str, float] = Field({})

@@ -147,8 +147,20 @@ Efficiency: TypeAlias = Annotated[
 ]
 
 
-Confidence: TypeAlias = Literal["published", "quoted", "assumed"]
-"""How sure a price is: a price list or paper that anyone can read, an offer, an estimate."""
+Confidence: TypeAlias = Annotated[
+    Literal["published", "quoted", "assumed"],
+    Field(
+        description="How sure the price is. published: a price list or paper that anyone can read; "
+        "quoted: a seller's offer; assumed: an estimate."
+    ),
+]
+SourceText: TypeAlias = Annotated[
+    Text,
+    Field(description="Where the figures are from, such as a paper, a data sheet or an offer."),
+]
+AsOf: TypeAlias = Annotated[
+    Text, Field(description="Month or day that the figures are of, such as 2026-11.")
+]
 
 
 class Kind:
@@ -165,8 +177,8 @@ _KINDS = frozenset(value for name, value in vars(Kind).items() if name.isupper()
 
 
 _KEYS = "\n\nParameters\n----------\n"
-_KEY = re.compile(r"^(\w+) : (.*(?:\n +.*)*)", re.M)
-"""What separates the keys of a model from the rest of its docstring, and one of them."""
+_KEY = re.compile(r"^(\w+(?:, \w+)*) : (.*(?:\n +.*)*)", re.M)
+"""What separates the keys of a model from the rest of its docstring, and one or several of them."""
 
 
 class Model(BaseModel):
@@ -190,10 +202,22 @@ class Model(BaseModel):
         for kind in reversed(cls.__mro__):
             text, _, keys = cleandoc(kind.__dict__.get("__doc__") or "").partition(_KEYS)
             own["description"] = text
-            for name, about in _KEY.findall(keys):
-                key = cls.model_fields[name].alias or name
-                own["properties"][key]["description"] = " ".join(about.split())
+            for names, about in _KEY.findall(keys):
+                for name in names.split(", "):
+                    key = cls.model_fields[name].alias or name
+                    own["properties"][key]["description"] = " ".join(about.split())
         return found
+
+
+class FileModel(Model):
+    """A whole file.
+
+    Parameters
+    ----------
+    kind : What the file holds.
+    """
+
+    kind: str
 
 
 def for_models(read: Callable[[Any], float]) -> BeforeValidator:

@@ -105,12 +105,13 @@ for _kind in (
 
 OPTIONS = MappingProxyType(
     {
-        "hash": "of {}; crc and xor are linear, so that a seed only shifts them (default murmur)",
+        "hash": "{}: the switches' hash; crc and xor are linear, so that a seed only shifts them "
+        "(default murmur)",
         "shared_seed": "{}: one hash seed for all switches, which polarizes",
         "enhanced": "{}: hash the queue pair too",
         "per_collective": "{}: balance each collective by itself",
         "count_flows": "{}: balance numbers of flows, and not bytes, where sizes differ",
-        "time_limit": "of {}; default 10 s",
+        "time_limit": "{}: seconds that a search may take; default 10",
     }
 )
 """Options beside a policy's name, and what each is, for the policies that read it."""
@@ -123,6 +124,15 @@ def readers(option: str) -> list[str]:
     ['greedy', 'edge_coloring']
     """
     return [kind.name for kind in POLICIES.values() if option in kind.options]
+
+
+def option_words(option: str) -> str:
+    """What an option is, with the policies that read it.
+
+    >>> option_words("enhanced")
+    'ecmp: hash the queue pair too'
+    """
+    return OPTIONS[option].format(", ".join(readers(option)))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.reading import models
 from libra_planner.reading.document import Document, Key, is_number, is_whole
-from libra_planner.routing.policy import HASHES, POLICIES, Policy
+from libra_planner.routing.policy import HASHES, POLICIES, Policy, option_words
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.columns import FIGURES
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
@@ -47,6 +47,14 @@ def _rounded(value: float) -> float:
 
 
 class _Range(models.Model):
+    """Values from one number to another.
+
+    Parameters
+    ----------
+    start : First value.
+    to : Last value; steps that do not meet it end before it.
+    """
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
     start: Number = Field(alias="from")
     to: Number
@@ -60,7 +68,12 @@ class _Range(models.Model):
 
 
 class StepRange(_Range):
-    """Values from one number to another in steps, both ends included."""
+    """Values from one number to another in steps, both ends included.
+
+    Parameters
+    ----------
+    step : Difference between one value and the next.
+    """
 
     step: Annotated[Number, Field(gt=0)]
 
@@ -76,7 +89,14 @@ class StepRange(_Range):
 
 
 class CountRange(_Range):
-    """So many values from one number to another, evenly spaced or evenly spaced in logarithm."""
+    """So many values from one number to another, evenly spaced or evenly spaced in logarithm.
+
+    Parameters
+    ----------
+    n : How many values, both ends included.
+    log : Whether values are spaced evenly in logarithm, such as 1, 10, 100; else by equal
+        differences.
+    """
 
     n: Annotated[int, Field(ge=1, le=1_000_000)]
     log: bool = False
@@ -99,7 +119,13 @@ class CountRange(_Range):
 
 
 class FactorizationsSpec(models.Model):
-    """Every topology of so many NPUs: all ordered factors as sizes, all choices of blocks."""
+    """Every topology of so many NPUs: all ordered factors as sizes, all choices of blocks.
+
+    Parameters
+    ----------
+    npus : NPUs of every topology: the product of its sizes.
+    blocks : What a dimension can be, such as [RI, SW]; every choice is tried.
+    """
 
     npus: Annotated[int, Field(ge=2, le=10**9)]
     dims: Any = Field(description="Number of dimensions, such as 3 or 2..4.")
@@ -117,7 +143,12 @@ class FactorizationsSpec(models.Model):
 
 
 class FactorizationsAxis(models.Model):
-    """An axis of all topologies of a size."""
+    """An axis of all topologies of a size.
+
+    Parameters
+    ----------
+    factorizations : Every topology of so many NPUs.
+    """
 
     factorizations: FactorizationsSpec
     tiers: Any = Field(
@@ -128,7 +159,12 @@ class FactorizationsAxis(models.Model):
 
 
 class TopologiesAxis(models.Model):
-    """An axis of named topologies."""
+    """An axis of named topologies.
+
+    Parameters
+    ----------
+    topologies : Topologies as a plan writes them, such as [RI(4)_SW(8), RI(32)].
+    """
 
     topologies: Annotated[list[models.Text], Field(min_length=1)]
     tiers: Any = Field(default=None, description="As for factorizations.")
@@ -150,24 +186,44 @@ _BASE_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}
 
 
 class SampleSpec(models.Model):
-    """How many designs to draw from a space too big to enumerate."""
+    """How many designs to draw from a space too big to enumerate.
+
+    Parameters
+    ----------
+    method : lhs: n designs, spread evenly over every axis, less those that where leaves out;
+        random: drawn at random until n meet where.
+    n : Designs to draw.
+    """
 
     method: Literal["lhs", "random"] = "lhs"
     n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)]
 
 
+def _option(name: str, default: Any = None) -> Any:
+    """A key that is an option of ``check``, told in the same words."""
+    return Field(default, description=option_words(name))
+
+
 class CheckSpec(models.Model):
-    """How the links of every optimum are routed: the options of ``check``."""
+    """How the links of every optimum are routed: the options of ``check``.
+
+    Parameters
+    ----------
+    policy : How flows find their paths.
+    seeds : Routings of each design, of which results are the mean; 10 or fewer where neither seeds
+        nor seed is given.
+    seed : Seed of the first routing, 0 by default; without seeds it means one routing.
+    """
 
     policy: Annotated[str, models.RegisteredName(POLICIES)] = Policy().name
     seeds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
-    hash: Literal[HASHES] | None = None  # type: ignore[valid-type]
-    shared_seed: bool = False
-    enhanced: bool = False
-    per_collective: bool = False
-    count_flows: bool = False
-    time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    hash: Literal[HASHES] | None = _option("hash")  # type: ignore[valid-type]
+    shared_seed: bool = _option("shared_seed", False)
+    enhanced: bool = _option("enhanced", False)
+    per_collective: bool = _option("per_collective", False)
+    count_flows: bool = _option("count_flows", False)
+    time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = _option("time_limit")
 
 
 _Figure: TypeAlias = Annotated[str, models.RegisteredName(FIGURES)]
@@ -175,7 +231,15 @@ _Figures: TypeAlias = Annotated[list[_Figure], Field(min_length=1)]
 
 
 class SweepFile(models.Model):
-    """A sweep: a plan with placeholders, and the values that fill them."""
+    """A sweep: a plan with placeholders, and the values that fill them.
+
+    Parameters
+    ----------
+    sample : Designs to draw; without it every combination of the axes is a design.
+    seed : Seed of the sample: the same file with the same seed draws the same designs.
+    designs_per_part : Designs that are optimised and written together. Where a strategy is searched
+        it is 8 unless it stands here.
+    """
 
     base: Annotated[Any, WithJsonSchema(_BASE_SCHEMA)] = Field(
         description="The plan: inline, a path, or a bundled example's name."

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import libra_planner as lp
+from libra_planner.inputs.schema import FORMATS, json_schema
 from libra_planner.optimizer.catalogue import optimize_catalogue
+from libra_planner.sweeps.axes import sweep_schema
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)
@@ -27,6 +30,31 @@ def test_keys_of_json_are_explained() -> None:
         rows = [line.split(" | ") for line in filled(mark).splitlines() if line.startswith("| `")]
         assert rows
         assert [key for key, _, meaning, *_ in rows if not meaning.strip()] == []
+
+
+def _keys(schema: object, place: str = "") -> Iterator[tuple[str, dict]]:
+    """Every key of a schema, with its place there."""
+    if isinstance(schema, list):
+        schema = dict(enumerate(schema))
+    for name, part in schema.items() if isinstance(schema, dict) else ():
+        if name == "properties":
+            for key, one in part.items():
+                if one is not False:
+                    yield f"{place}.{key}", one
+        yield from _keys(part, place if name == "properties" else f"{place}.{name}")
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "sweep"])
+def test_every_key_of_a_file_is_described(name: str) -> None:
+    keys = dict(_keys(sweep_schema() if name == "sweep" else json_schema(name)))
+    assert keys
+    assert [key for key, one in keys.items() if not one.get("description", "").strip()] == []
+
+
+def test_keys_that_share_a_line_of_a_docstring_share_its_words() -> None:
+    keys = json_schema("workload")["$defs"]["OperationSpec"]["properties"]
+    words = {keys[f"compute_{unit}"]["description"] for unit in ("ns", "us", "ms", "s")}
+    assert len(words) == 1
 
 
 def test_every_kind_of_file_is_shown() -> None:

@@ -89,13 +89,13 @@ def _failures(when: str, most: int, default: int | None = 0) -> tuple[Argument, 
 
 def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterable[Argument]:
     """How flows find their paths."""
-    from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, readers
+    from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, option_words
 
     *others, last = POLICIES
     what = f"{before}{', '.join(others)} or {last}{after}"
     yield text(name, "POLICY", what, dest="policy", **more)
-    for option, about in OPTIONS.items():
-        flag, what = flag_of(option), about.format(", ".join(readers(option)))
+    for option in OPTIONS:
+        flag, what = flag_of(option), option_words(option)
         if option == "hash":
             yield choice(flag, HASHES, what)
         elif option == "time_limit":

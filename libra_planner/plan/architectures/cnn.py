@@ -25,6 +25,7 @@ class ConvolutionSpec(Model):
 
     Parameters
     ----------
+    name : What tells the layer apart, such as conv1.
     kernel : Height and width of the kernel.
     inputs : Channels in.
     outputs : Channels out.
@@ -74,6 +75,7 @@ class CnnSpec(WorkloadSpec):
     Parameters
     ----------
     layers : Convolutions and fully connected layers, in order.
+    compute : Compute rate of one NPU where the plan says none.
     dtype_bytes : Bytes of an exchanged gradient's element.
     images_per_replica : Images per step of one replica, when no plan says otherwise.
     """

@@ -54,6 +54,8 @@ class DlrmSpec(WorkloadSpec):
 
     Parameters
     ----------
+    architecture : Shape of the model: embedding tables and the two networks beside them.
+    compute : Compute rate of one NPU where the plan says none.
     memory_GBps : Memory bandwidth of one NPU, at which rows of tables are read and written.
     dtype_bytes : Bytes of an exchanged vector's or gradient's element.
     samples_per_replica : Samples per step of one rank, when no plan says otherwise.

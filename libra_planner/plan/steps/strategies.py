@@ -121,9 +121,12 @@ class OpenDegreesSpec(Model):
 
     Parameters
     ----------
-    rest : auto.
-    tp, cp, dp, pp, ep, etp : Degrees, as DegreesSpec has them.
-    interleave, microbatch, zero, recompute, sequence_parallel : The same of how a step is trained.
+    rest : auto: a search chooses all that is not fixed here.
+    tp, cp, dp, pp, ep : Degree that every strategy has; without it the search chooses one.
+    etp : Tensor parallelism of experts that every strategy has; 1 without it.
+    interleave, microbatch, zero, recompute : Value that every strategy has; without it the search
+        chooses one.
+    sequence_parallel : Norms split over tp; without it as the library does.
     """
 
     rest: Literal["auto"]
