@@ -18,7 +18,7 @@ from pydantic import (
 from libra_planner.errors import shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.architectures.transformers import ArchitectureSpec
-from libra_planner.plan.loops import BubbleFraction, LoopSpec
+from libra_planner.plan.loops import BubbleFraction, LoopSpec, WrittenLoopSpec
 from libra_planner.plan.options import BillOptionsSpec, LinkOptionsSpec, Pricing
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.quotes import QuoteKeys
@@ -255,7 +255,8 @@ class CommonSpec(FidelitySpec, QuoteKeys):
     cost_model : A bundled price book's name, or a path to one.
     prices : linear (default): the price book's, per bandwidth; bill: whole parts, at the exact
         money of the bill that report prints, chosen from fabric.bill_options.
-    training_loop : How compute and communication follow one another.
+    training_loop : How compute and communication follow one another; by default no_overlap, but in
+        the step of a whole model what library and overlap say.
     contention : Whether overlapped communication competes for a dimension.
     bubble_fraction : Pipeline bubble over the step's work: (stages - 1)/micro-batches.
     objective : performance: the least step time; performance_per_cost: the least step time times
@@ -268,12 +269,17 @@ class CommonSpec(FidelitySpec, QuoteKeys):
     fabric: FabricSpec
     cost_model: Text
     prices: Pricing = "linear"
-    training_loop: LoopSpec = "no_overlap"
+    training_loop: LoopSpec | None = None
     contention: bool = True
     bubble_fraction: BubbleFraction = 0.0
     objective: Literal["performance", "performance_per_cost", "cost"] = "performance"
     fixed_cost: FixedCostSpec | None = None
     constraints: Annotated[list[Text], Field(max_length=1000)] = Field([])
+
+    @property
+    def layer_loop(self) -> str | WrittenLoopSpec:
+        """The training loop of what is no whole model: the plan's, else nothing overlaps."""
+        return self.training_loop or "no_overlap"
 
 
 class PlanSpec(CommonSpec, TrainingSpec):

@@ -281,7 +281,7 @@ class _ProblemBuilder(FaultCollector):
         notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
         settings += fidelity.settings(step.model.n_chunks)
         if any(one.training.loop is not None for one in planned):
-            settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
+            settings += loop_settings(self.spec.layer_loop, training.plan_loop(self.spec))
         tiers = [x for i, x in enumerate(base.topology.tiers) if i not in base.included_dims]
         sure = f", {book.confidence(tiers)}" if tiers else ""
         file = f", quotes of {base.prices.quotes[0].file}" if base.prices.quotes else ""

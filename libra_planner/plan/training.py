@@ -108,7 +108,7 @@ class TrainingBuilder(FaultCollector):
         Infeasible
             For one that does not fit its NPUs.
         """
-        loop = plan_loop(self.plan) if "training_loop" in self.plan.model_fields_set else None
+        loop = None if self.plan.training_loop is None else plan_loop(self.plan)
         step = whole.WholeStep(self.entry, path, self.beside, self.system, loop)
         try:
             training = step.training(network)
@@ -140,7 +140,7 @@ class TrainingBuilder(FaultCollector):
         if workload.n_sequences is not None and n_used != n_npus:
             work = f"{n_used:,} NPUs of work on {n_npus:,} NPUs; cost counts them all"
             notes += (f"forward x weight_grad groups make {work}",)
-        notes += loop_notes(self.plan.training_loop)
+        notes += loop_notes(self.plan.layer_loop)
         if self.system is not None and self.system.computes:
             held = f"{self.system.computes} of {self.system.label} are not used"
             notes += (f"{held}: this is not the step of a whole model",)
@@ -206,7 +206,7 @@ def plan_loop(plan: models.CommonSpec) -> TrainingLoop:
     SpecError
         For an expression outside the grammar.
     """
-    spec, options = plan.training_loop, (plan.contention, plan.bubble_fraction)
+    spec, options = plan.layer_loop, (plan.contention, plan.bubble_fraction)
     if isinstance(spec, str):
         return TrainingLoop(LOOPS[spec], True, *options)
     key, text = ("layer", spec.layer) if spec.layer is not None else ("step", spec.step or "")

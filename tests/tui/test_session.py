@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import PlannerError, SpecError
+from libra_planner.evaluation import evaluated
 from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
 from libra_planner.reading.document import (
@@ -30,6 +31,7 @@ from libra_planner.tui.files import (
 from libra_planner.tui.screens.links import check_links
 from libra_planner.tui.screens.plan_fields import (
     BRANCH,
+    FormField,
     candidates,
     faults_by_key,
     form_fields,
@@ -391,3 +393,55 @@ def test_the_tree_knows_what_the_schema_lets_a_key_be(plan_file: Path) -> None:
     assert candidates("h1", words("npu", document))[0] == "h100-sxm"
     assert candidates("nvlink4", words("fabric.scale_up", document)) == ["nvlink4-8"]
     assert "fabric.latency_ns" in candidates("latency", words("+", document))
+
+
+WHOLE = """\
+workload: llama3-8b
+parallelism: {tp: 2, dp: 64}
+global_batch: 512
+npu: h100-sxm
+fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s]
+"""
+
+
+def test_the_tree_says_what_a_whole_model_has_by_default(tmp_path: Path) -> None:
+    """The words of the result, and no default of a plan of tp and dp alone."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+    wanted = ["library", "overlap.tp", "parallelism.zero", "parallelism.recompute"]
+
+    def fields(*settings: str) -> dict[str, FormField]:
+        document = read_document(path)
+        apply_settings(document, settings)
+        return {one.key: one for one in form_fields(document, settings, wanted)}
+
+    for name in ("megatron-core", "fsdp", "megascale"):
+        found = fields(f"library={name}")
+        said = load_plan(path, f"library={name}").text.settings
+        (words,) = (one for one in said if one.startswith("overlap as"))
+        assert words.startswith(f"overlap as {name}: ")
+        assert found["training_loop"].default == f"{name} overlap"
+        assert f"tp {float(found['overlap.tp'].default.split()[-1]):.0%}" in words
+        zero, recompute = (found[f"parallelism.{x}"].default[8:] for x in ("zero", "recompute"))
+        assert f"ZeRO {zero}, recomputation {recompute}" in said
+    assert fields()["library"].default == "default megatron-core"
+    assert fields("npu=null")["training_loop"].default == "default no_overlap"
+    searched = fields("parallelism={rest: auto}")["parallelism.tp"]
+    assert (searched.default, searched.setting("")) == ("searched", "null")
+
+
+def test_an_emptied_training_loop_is_none(tmp_path: Path) -> None:
+    """A whole model goes back to what its library overlaps; ``no_overlap`` is another plan."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(f"{WHOLE}training_loop: no_overlap\n")
+    fields = {one.key: one for one in form_fields(read_document(path), ())}
+    emptied = f"training_loop={fields['training_loop'].setting('')}"
+    without = tmp_path / "without.yaml"
+    without.write_text(WHOLE)
+    times = [
+        evaluated(load_plan(file, settings), np.array([450e9, 50e9])).step_time_s
+        for file, settings in ((path, ()), (path, emptied), (without, ()))
+    ]
+    assert times[1] == times[2] < times[0]

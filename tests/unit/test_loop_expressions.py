@@ -237,7 +237,6 @@ PLAN_FAULTS = {
     ),
     "list": ("[forward]", r":7:16: training_loop: got a list, expected 'no_overlap', 'tp_dp"),
     "true": ("true", r":7:16: training_loop: got true, expected 'no_overlap'"),
-    "null": ("null", r":7:16: training_loop: got nothing, expected 'no_overlap'"),
     "bare expression": ("forward + backward", r"training_loop: got 'forward \+ backward', exp"),
 }  # fmt: skip
 

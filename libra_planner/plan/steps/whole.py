@@ -66,7 +66,7 @@ def misplaced_faults(entry: models.TrainingSpec) -> Iterator[Fault]:
 
 def loop_faults(entry: models.TrainingSpec, plan: models.CommonSpec) -> Iterator[Fault]:
     """Keys of training loops that the step of a whole model does not read."""
-    has_loop = "training_loop" in plan.model_fields_set
+    has_loop = plan.training_loop is not None
     step = "with the step of a whole model"
     if "bubble_fraction" in plan.model_fields_set:
         fix = "write pp and interleave: the bubble follows from them (C17)"

@@ -17,6 +17,7 @@ from libra_planner.reading.document import dotted_key, value_at
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
+    from libra_planner.workload.defaults import LibraryDefaults
 
 _ORDER = (
     "workload", "workloads", "group_objective", "fabric", "parallelism", "global_batch", "npu",
@@ -54,7 +55,8 @@ class FormField:
     choices : known names; empty for free text.
     edited : whether it differs from the file.
     is_list : whether it is names, typed with commas between them.
-    default : what holds where the plan says nothing.
+    default : what holds where the plan says nothing, for people.
+    unsaid : what ``--set`` takes to have that.
     """
 
     key: str
@@ -66,6 +68,7 @@ class FormField:
     edited: bool = False
     is_list: bool = False
     default: str = ""
+    unsaid: str = ""
 
     @property
     def depth(self) -> int:
@@ -79,7 +82,7 @@ class FormField:
         '["node", "pod"]'
         """
         if not typed.strip():
-            return unsaid(self.key)
+            return self.unsaid
         is_names = self.is_list and not typed.lstrip().startswith("[")
         return json.dumps([one.strip() for one in typed.split(",")]) if is_names else typed
 
@@ -99,7 +102,8 @@ def form_fields(
     for key, said in _lines(_with_unsaid(value, wanted)):
         place = document.places.get(dotted_key(key))
         touched = any(key == one or key.startswith(f"{one}.") for one in edited)
-        found.append(_field(key, said, place.line if place else None, touched))
+        line = place.line if place else None
+        found.append(_field(key, said, line, edited=touched, plan=value))
     rules = value.get(RULES)
     if rules is None or isinstance(rules, list):
         if not rules:
@@ -108,7 +112,9 @@ def form_fields(
     return [*found, FormField(NEW_KEY, "+ key", TEXT)]
 
 
-def _field(key: str, value: Any, line: int | None, edited: bool) -> FormField:
+def _field(
+    key: str, value: Any, line: int | None, *, edited: bool, plan: Mapping[str, Any]
+) -> FormField:
     last = key.rpartition(".")[2]
     is_rule = key.startswith(f"{RULES}.")
     label = f"{'rule ' if is_rule else ''}{int(last) + 1}" if last.isdigit() else last
@@ -117,9 +123,8 @@ def _field(key: str, value: Any, line: int | None, edited: bool) -> FormField:
     text, is_list = value_text(value), key == "fabric.tiers" or _is_names(value)
     choices = () if is_rule else _choices(key, text)
     kind = CHOICE if choices else TEXT
-    default = unsaid(key)
-    shown = "" if default in ("", "null") else f"default {default}"
-    return FormField(key, label, kind, text, line, choices, edited, is_list, shown)
+    default = held(key, plan), unsaid(key, plan)
+    return FormField(key, label, kind, text, line, choices, edited, is_list, *default)
 
 
 def _with_unsaid(value: dict[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
@@ -242,14 +247,78 @@ def _inside(shape: Mapping[str, Any], part: str | int) -> Iterator[Mapping[str, 
         yield found
 
 
-def unsaid(key: str) -> str:
+_SEARCHED = re.compile(r"parallelism\.(?!rest)\w+")
+"""Keys that a search chooses where ``parallelism`` says ``rest: auto``."""
+
+
+def unsaid(key: str, plan: Mapping[str, Any]) -> str:
     """What takes a value away: its default; nothing where the plan needs it.
 
-    >>> unsaid("objective"), unsaid("npu"), unsaid("workload")
+    >>> unsaid("objective", {}), unsaid("npu", {}), unsaid("workload", {})
     ('performance', 'null', '')
+    >>> unsaid("parallelism.tp", {}), unsaid("parallelism.tp", {"parallelism": {"rest": "auto"}})
+    ('1', 'null')
     """
+    if _SEARCHED.fullmatch(key) and _at(plan, "parallelism.rest") is not None:
+        return "null"
     found = [one["default"] for one in shapes(key) if "default" in one]
     return "" if not found else "null" if found[0] is None else value_text(found[0])
+
+
+def held(key: str, plan: Mapping[str, Any]) -> str:
+    """What holds where a plan says nothing, for people; nothing where that is not known here.
+
+    >>> held("fidelity", {}), held("parallelism.tp", {"parallelism": {"rest": "auto"}})
+    ('default ideal', 'searched')
+    >>> held("training_loop", {}), held("training_loop", {"npu": "h100-sxm", "library": "fsdp"})
+    ('default no_overlap', 'fsdp overlap')
+    """
+    if _SEARCHED.fullmatch(key) and _at(plan, "parallelism.rest") is not None:
+        return "searched"
+    if key == "training_loop":
+        return _overlap(plan) or "default no_overlap"
+    usual = _library_says(key, plan) or unsaid(key, plan)
+    return "" if usual in ("", "null") else f"default {usual}"
+
+
+def _overlap(plan: Mapping[str, Any]) -> str:
+    """Whose overlap holds without a training loop; nothing in plans without a whole model."""
+    members = plan.get("workloads")
+    entries = members if isinstance(members, list) else [plan]
+    found = dict.fromkeys(one.name for one in map(_library, entries) if one)
+    return f"{' and '.join(found)} overlap" if found else ""
+
+
+def _library(entry: Any) -> LibraryDefaults | None:
+    """Whose defaults hold in the step of a whole model; ``None`` elsewhere."""
+    from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
+
+    if not isinstance(entry, dict):
+        return None
+    npu = entry.get("npu")
+    named = {"name": npu} if isinstance(npu, str) else npu
+    if not isinstance(named, dict) or named.get("efficiency_fraction") is not None:
+        return None
+    if "name" not in named:
+        return None
+    return LIBRARIES.get(str(entry.get("library") or MEGATRON_CORE))
+
+
+def _library_says(key: str, plan: Mapping[str, Any]) -> str:
+    """What a key has of the library in the step of a whole model; nothing where it has none."""
+    member = re.match(r"workloads\.\d+\.", key)
+    above = member.group() if member else ""
+    library = _library(_at(plan, above.removesuffix(".")) if above else plan)
+    if library is None:
+        return ""
+    said = {
+        "library": library.name,
+        "parallelism.zero": str(library.zero),
+        "parallelism.recompute": library.recompute.name.lower(),
+        "parallelism.sequence_parallel": str(library.sequence_parallel).lower(),
+        **{f"overlap.{x}": f"{getattr(library.overlap, x):g}" for x in ("tp", "cp", "ep", "dp")},
+    }
+    return said.get(key.removeprefix(above), "")
 
 
 def about(key: str) -> str:

@@ -125,11 +125,14 @@ class FieldRow(Vertical):
         editor = self.editor
         with self.prevent(Input.Changed, Select.Changed):
             if isinstance(editor, Select):
+                editor.prompt = field.default or "-"
                 if before.choices != field.choices:
                     editor.set_options(self._options())
                 if editor.value != self._value:
                     editor.value = self._value
-            elif isinstance(editor, Input) and (self.is_emptied or not editor.has_focus):
+            elif isinstance(editor, Input):
+                editor.placeholder = field.default
+            if isinstance(editor, Input) and (self.is_emptied or not editor.has_focus):
                 if field.key not in _NEW:
                     editor.value = field.text
                 self.is_emptied = False
