@@ -30,6 +30,20 @@ _LONGEST_NAME = 100
 _MODE = 0o644
 
 
+def near_path(path: str) -> str:
+    """An absolute path as it is written from here, where it is in or near this folder.
+
+    >>> near_path(str(Path.cwd() / "q.csv")), near_path("/nowhere/else/q.csv"), near_path("a/b")
+    ('q.csv', '/nowhere/else/q.csv', 'a/b')
+    """
+    if not os.path.isabs(path):
+        return path
+    with suppress(ValueError):  # On another drive.
+        near = os.path.relpath(path)
+        return near if len(near) < len(path) and not near.startswith("../..") else path
+    return path
+
+
 @contextmanager
 def output_file(
     path: Path, *, prefix: str | None = None, durable: bool = False, like: Path | None = None

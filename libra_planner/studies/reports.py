@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
 import re
 import shlex
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -23,6 +26,7 @@ from libra_planner.errors import (
     located,
     refuse,
 )
+from libra_planner.files import near_path
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
@@ -78,13 +82,26 @@ class Question:
         """What makes the same report; where it is written to makes no difference."""
         words = ["libra-planner", "report", *self.designs]
         for setting in self.settings:
-            words += ["--set", setting]
+            words += _option(setting)
         for flag in ("baseline", "tokens", "check", "seeds"):
             if getattr(self, flag) is not None:
                 words += [f"--{flag}", str(getattr(self, flag))]
         words += ["--parts", self.parts] if self.parts != "parts" else []
         words += ["--allow-missing"] if self.allow_missing else []
-        return shlex.join(words)
+        return shlex.join([*words, "-o", "report"])
+
+
+def _option(setting: str) -> tuple[str, str]:
+    """A setting as the option that says it: files of prices by their own."""
+    key, _, value = setting.partition("=")
+    if key == "as_of":
+        return "--as-of", value
+    if key == "quotes":
+        with suppress(ValueError):  # YAML says more than JSON does.
+            path = str(json.loads(value))
+            if os.path.isabs(path):  # Others are relative to their plans.
+                return "--prices", near_path(path)
+    return "--set", setting
 
 
 def compared(question: Question, progress: SearchProgress | None = None) -> Comparison:
