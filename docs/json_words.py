@@ -455,6 +455,7 @@ WORDS = _PARTS_OF_STEP | {
     "decision.text": "other sentences of the first page",
     "n_tokens": "tokens of the training run",
     "designs": "that are compared",
+    "bill_note": "parts of its bill that are faster than the port_speed of its plan; null for none",
     "billed_GBps": "bandwidth of the ports that the bill buys",
     "billed_step_time_s": "with that bandwidth",
     "ranked_step_time_s": "that the ranking follows",

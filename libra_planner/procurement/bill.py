@@ -209,7 +209,7 @@ class Parts:
         for part in self.of_kind(*kinds):
             if part.carries(speed_Bps) and part.n_ports >= n_ports and part.reach_m >= reach_m:
                 return part
-        speed = f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
+        speed = _gigabits_text(speed_Bps)
         ports = f" of {n_ports} ports" if n_ports else ""
         reach = f" over {reach_m:g} m" if reach_m else ""
         return missing(kinds[-1], f"{kinds[-1]}{ports} at {speed}{reach}")
@@ -220,6 +220,10 @@ class Parts:
         fast = (nic for nic in nics if nic.carries(bandwidth_Bps))
         chosen = next(fast, nics[-1] if nics else None)
         return chosen.port_speed_Bps if chosen else None
+
+
+def _gigabits_text(speed_Bps: float) -> str:
+    return f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
 
 
 def missing(kind: str, wanted: str, *, n_npus: int = 0) -> Part:
@@ -351,6 +355,7 @@ class Line:
     n_units : in use.
     note : what a reader should know of it.
     n_ports, n_free_ports : of switches that are parts: all ports, and those without a cable.
+    speed_Bps : that its ports run at; 0 where nothing is chosen by its speed.
 
     Examples
     --------
@@ -367,6 +372,7 @@ class Line:
     note: str = ""
     n_ports: int = 0
     n_free_ports: int = 0
+    speed_Bps: float = 0.0
 
     @property
     def dimension(self) -> str:
@@ -407,6 +413,24 @@ class Line:
     def power_w(self) -> float:
         """Of the units in use."""
         return self.n_units * self.part.power_w
+
+
+@dataclass(frozen=True)
+class FasterParts:
+    """What is bought for a dimension whose port speed nobody sells.
+
+    Parameters
+    ----------
+    dimension : its label.
+    place : label and tier.
+    speed_Bps : that its links run at, as the plan says.
+    sold_Bps : of the slowest of its parts.
+    """
+
+    dimension: str
+    place: str
+    speed_Bps: float
+    sold_Bps: float
 
 
 @dataclass(frozen=True)
@@ -456,6 +480,50 @@ class Bill:
         """Parts in use without a price, each once."""
         used = (line.part for line in self.lines if line.n_bought)
         return tuple({part.name: part for part in used if part.price is None}.values())
+
+    @property
+    def faster_parts(self) -> tuple[FasterParts, ...]:
+        """Dimensions of the training fabric all of whose parts are faster than its links run.
+
+        Links run at the ``port_speed`` of the plan. Where a NIC, a switch or a cable is no faster,
+        the dimension has what it pays for.
+
+        Examples
+        --------
+        >>> nic = Part("n", "nic", "a NIC", port_speed_Bps=100e9)
+        >>> bill = Bill((Line(NETWORK, "dim2 leaf, host", nic, 4, speed_Bps=87.5e9),))
+        >>> [(one.place, one.sold_Bps / 1e9) for one in bill.faster_parts]
+        [('dim2 leaf', 100.0)]
+        >>> print(bill.faster_text)
+        nobody sells ports of 700 Gbit/s: dim2 leaf pays for 800 Gbit/s and runs at 700 Gbit/s
+        """
+        least: dict[str, Line] = {}
+        for line in self.of(NETWORK).lines:
+            if line.speed_Bps:
+                known = least.setdefault(line.dimension, line)
+                if line.part.port_speed_Bps * known.speed_Bps < (
+                    known.part.port_speed_Bps * line.speed_Bps
+                ):
+                    least[line.dimension] = line
+        return tuple(
+            FasterParts(label, line.tier.split(",")[0], line.speed_Bps, line.part.port_speed_Bps)
+            for label, line in least.items()
+            if line.part.port_speed_Bps > line.speed_Bps * (1 + _ROUNDING)
+        )
+
+    @property
+    def faster_text(self) -> str:
+        """The same in words; empty where all parts are as fast as the plan says."""
+        places: dict[tuple[str, str], list[str]] = {}
+        for one in self.faster_parts:
+            speeds = _gigabits_text(one.speed_Bps), _gigabits_text(one.sold_Bps)
+            places.setdefault(speeds, []).append(one.place)
+        return "; ".join(
+            f"nobody sells ports of {speed}: {' and '.join(named)} "
+            f"{'pays' if len(named) == 1 else 'pay'} for {sold} and "
+            f"{'runs' if len(named) == 1 else 'run'} at {speed}"
+            for (speed, sold), named in places.items()
+        )
 
     @property
     def without_range(self) -> tuple[Part, ...]:

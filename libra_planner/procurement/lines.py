@@ -309,7 +309,7 @@ class FabricShop:
         tier, nic_Bps = _tier(built.label, built.tier), built.nic_Bps
         if parts.n_nics and built.tier not in tiers_without_nic(self.book.prices):
             nic = self.parts.port(bill.NIC, nic_Bps)
-            yield Line(bill.NETWORK, f"{tier}, host", nic, parts.n_nics)
+            yield Line(bill.NETWORK, f"{tier}, host", nic, parts.n_nics, speed_Bps=nic_Bps)
         port_Bps = switch_port_Bps(settings, nic_Bps)
         switch = self.parts.port(bill.SWITCH, port_Bps, n_ports=settings.switch_radix)
         for one in parts.switches:
@@ -319,7 +319,7 @@ class FabricShop:
             n_ports = one.n_switches * max(switch.n_ports, radix)
             note = f"{n_used:,} ports used, {n_ports - n_used:,} free"
             place, counts = f"{tier}, {one.tier}", (n_ports, n_ports - n_used)
-            yield Line(bill.NETWORK, place, switch, one.n_switches, note, *counts)
+            yield Line(bill.NETWORK, place, switch, one.n_switches, note, *counts, port_Bps)
         for cable in parts.cables:
             yield from self.cable_lines(f"{tier}, {cable.joins}", cable)
 
@@ -327,12 +327,14 @@ class FabricShop:
         """Cables of one kind, with their optics where they are long."""
         lengths_m = self.assumptions.cable_lengths_m
         length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
-        medium = self.parts.medium(cable.speed_Bps, length_m)
+        speed_Bps = cable.speed_Bps
+        medium = self.parts.medium(speed_Bps, length_m)
         note = f"{length_m:g} m assumed"
         if medium.kind != bill.OPTIC:
-            yield Line(bill.NETWORK, tier, medium, cable.n_cables, note)
+            yield Line(bill.NETWORK, tier, medium, cable.n_cables, note, speed_Bps=speed_Bps)
             return
-        yield Line(bill.NETWORK, tier, medium, 2 * cable.n_cables, f"two per cable, {note}")
+        both = f"two per cable, {note}"
+        yield Line(bill.NETWORK, tier, medium, 2 * cable.n_cables, both, speed_Bps=speed_Bps)
         fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", bill.FIBRE)
         yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note)
 

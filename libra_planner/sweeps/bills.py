@@ -29,7 +29,7 @@ class Billed:
     ----------
     bill : of all parts.
     step_time_s : T on the whole ports that are bought, as a report says it.
-    excess_percent : the most that a dimension has beyond what the design asks for.
+    excess_percent : the most that the parts of a dimension have beyond what the design asks for.
     """
 
     bill: Bill
@@ -71,7 +71,8 @@ class SweepBills:
         bill = self.shared.bill(problem, purchase, self._npu(chunk, row))
         billed_Bps = billed_bandwidth_Bps(purchase, bandwidth_Bps)
         with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.nan_to_num(billed_Bps / bandwidth_Bps - 1, posinf=0.0)
+            sold_Bps = billed_Bps * _sold_over_run(bill, problem)
+            excess = np.nan_to_num(sold_Bps / bandwidth_Bps - 1, posinf=0.0)
         return Billed(bill, own_links_step_time_s(chosen, billed_Bps), float(excess.max()) * 100)
 
     def _npu(self, chunk: Chunk, row: int) -> Part | None:
@@ -82,3 +83,9 @@ class SweepBills:
             plan = OpenedPlan(self.template.filled(chunk.values(row)), self.template.beside)
             self._npus[key] = self.shared.npu(plan.with_degrees, self.template.beside)
         return self._npus[key]
+
+
+def _sold_over_run(bill: Bill, problem: Problem) -> Array:
+    """Speed of the parts over that at which links run, of every dimension, shape (n_dims,)."""
+    faster = {one.dimension: one.sold_Bps / one.speed_Bps for one in bill.faster_parts}
+    return np.array([faster.get(label, 1.0) for label in problem.topology.labels])

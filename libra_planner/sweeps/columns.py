@@ -398,7 +398,8 @@ register(
         is_late=True, heading="bill", screen=4, in_words=True,
     ),
     _billed(
-        "billed_step_time_s", "on the whole ports that the bill pays for, as `report` has it",
+        "billed_step_time_s",
+        "on the whole ports that the bill pays for, at the plan's `port_speed`, as `report` has it",
         heading="billed", screen=3, in_words=True,
     ),
     _billed(
@@ -408,8 +409,12 @@ register(
     ),
     _billed(
         "bill_excess_percent",
-        "the most bandwidth that a dimension has beyond what the design asks for",
+        "the most bandwidth that the parts of a dimension have beyond what the design asks for",
         heading="excess %", shown=HIDDEN,
+    ),
+    _message(
+        "bill_note", "parts of the bill that are faster than the `port_speed` of the plan",
+        kept=BILLED, is_late=True,
     ),
     Column("bill_low_usd", "the same, all prices at their low ends (C22)", is_late=True),
     Column("bill_high_usd", "the same, all prices at their high ends", is_late=True),

@@ -126,6 +126,7 @@ class SolvedChunk:
     message : why there is no optimum.
     check_message : why the links of an optimum could not be checked.
     bill_message : why an optimum has no bill.
+    bill_note : parts of its bill that are faster than its plan's ports.
     found : of the search for each design's strategy, where its plan leaves that open.
     """
 
@@ -156,6 +157,7 @@ class SolvedChunk:
     message: Texts
     check_message: Texts
     bill_message: Texts
+    bill_note: Texts
     found: Objects
 
     @classmethod
@@ -295,6 +297,7 @@ class Solver:
                 names = ", ".join(part.name for part in bill.missing)
                 result.bill_message[row] = f"no price is known for {names}"
                 continue
+            result.bill_note[row] = bill.faster_text
             result.bill_usd[row] = bill.total_usd
             result.bill_low_usd[row], result.bill_high_usd[row] = bill.ends_usd
             result.bill_fabric_usd[row] = bill.of(NETWORK).total_usd

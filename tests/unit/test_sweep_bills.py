@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from libra_planner.procurement.bill import Bill, Line, Part
 from libra_planner.reading.bundled import folder
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
@@ -110,6 +112,49 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
         assert row["bill_excess_percent"] == 0
         assert row["billed_step_time_s"] == row["step_time_s"]
     assert run("sweep", "show", tmp_path / "run").err == ""
+
+
+UNSOLD = """\
+base: plan.yaml
+axes: {nic: [50, 62.5, 87.5, 100]}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == 1"]
+  fabric.realization.port_speed: "{nic * 8} Gbps"
+columns: [step_time_s, bill_usd]
+"""
+
+
+def test_ports_that_nobody_sells_are_said(run, tmp_path) -> None:
+    """Bills of 500, 700 and 800 Gbit/s pay for the same parts, and run as their plans say."""
+    sold, half, seven, fast = _rows(run, tmp_path, UNSOLD)
+    assert half["bill_usd"] == seven["bill_usd"] == fast["bill_usd"] > sold["bill_usd"]
+    excess = [one["bill_excess_percent"] for one in (sold, half, seven, fast)]
+    assert excess == pytest.approx([0, 60, 100 / 7, 0])
+    assert seven["billed_step_time_s"] == seven["step_time_s"] > fast["billed_step_time_s"]
+    text = (
+        "nobody sells ports of 700 Gbit/s: dim2 leaf and dim3 spine pay for 800 Gbit/s and run "
+        "at 700 Gbit/s"
+    )
+    assert [one["bill_note"] for one in (sold, seven, fast)] == [None, text, None]
+    shown = run("sweep", "show", tmp_path / "run").err
+    assert "2 of 4 bills, most often (1): nobody sells ports of 500 Gbit/s" in shown
+    # A report, optimize and a plan with prices: bill say the same.
+    own = tmp_path / "row.yaml"
+    run("sweep", "design", tmp_path / "run", 2, "-o", own)
+    flags = ("-o", tmp_path / "out", "--json")
+    [one] = run("report", own, *flags).payload["designs"]
+    assert one["bill_note"] == text
+    assert f"The bill of A: {text}." in (tmp_path / "out" / "report.html").read_text()
+    assert f"{text}. Give a port_speed" in " ".join(run("optimize", own).out.split())
+
+
+def test_only_parts_that_are_all_faster_are_beyond_the_ports() -> None:
+    """A dimension carries what the slowest of its parts does."""
+    parts = {name: Part(name, name, "", port_speed_Bps=100e9) for name in ("nic", "switch")}
+    lines = [Line("network", f"dim2 leaf, {x}", parts[x], 1, speed_Bps=50e9) for x in parts]
+    assert [one.sold_Bps for one in Bill(tuple(lines)).faster_parts] == [100e9]
+    exact = replace(lines[0], part=replace(parts["nic"], port_speed_Bps=50e9))
+    assert Bill((*lines[1:], exact)).faster_parts == Bill((exact, *lines[1:])).faster_parts == ()
 
 
 def test_a_row_is_a_plan_only_of_the_files_of_its_run(run, tmp_path) -> None:

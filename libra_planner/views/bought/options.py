@@ -92,6 +92,8 @@ def bill_blocks(problem: Problem, study: BillStudy) -> Iterator[Block]:
     yield from ("", _options_table(problem, study), "", _ranges_text(problem, study))
     if names := ", ".join(part.name for part in study.bill.without_range):
         yield f"Assumed, and without a range: the price of {escape(names)}"
+    if text := study.bill.faster_text:
+        yield escape(f"{text[0].upper()}{text[1:]}")
     if table.left_out:
         n, (option, why) = len(table.left_out), table.left_out[0]
         more = f"; and {n - 1:,} more, see --json" if n > 1 else ""

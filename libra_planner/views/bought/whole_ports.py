@@ -10,6 +10,7 @@ import numpy as np
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import violations_as_built
 from libra_planner.problem import Problem
+from libra_planner.procurement.bill import NETWORK, Bill
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_usd, gigabytes_per_s
 
@@ -51,10 +52,20 @@ def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
         bought = purchase(problem, asked_Bps, bills.catalogue.parts)
     except SpecError:
         return
+    network = _network_bill(problem, bought, bills)
+    if text := network.faster_text:
+        yield f"{text}. Give a port_speed that is sold"
     built_Bps = bought.design.bandwidth_Bps
-    more = [int(dim) for dim in np.flatnonzero(built_Bps > asked_Bps * _MORE)]
-    if not more:
-        return
+    if more := [int(dim) for dim in np.flatnonzero(built_Bps > asked_Bps * _MORE)]:
+        yield _more_text(
+            problem, asked_Bps, built_Bps, more, _price_text(problem, asked_Bps, network)
+        )
+
+
+def _more_text(
+    problem: Problem, asked_Bps: Array, built_Bps: Array, more: Sequence[int], price: str
+) -> str:
+    """Which dimensions have more bandwidth than is asked for, and how to optimize that."""
     names = problem.topology.labels
     asked = " and ".join(
         f"{names[dim]} asks {format_bandwidth(asked_Bps[dim])} of whole ports that have "
@@ -63,23 +74,24 @@ def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     )
     broken = dict.fromkeys(x.rule for x in violations_as_built(problem, asked_Bps, built_Bps))
     breaks = f", which break {' and '.join(broken)}" if broken else ""
-    price = _price_text(problem, asked_Bps, bills, bought)
     tier = problem.topology.tiers[more[0]] or names[more[0]]
     fix = f"{tier} == {gigabytes_per_s(built_Bps[more[0]]):.9g} GB/s"
-    yield (
+    return (
         f"{asked}{breaks}{price}. To optimize what is bought write prices: bill, or the rule {fix}"
     )
 
 
-def _price_text(problem: Problem, asked_Bps: Array, bills: Bills, bought: Purchase) -> str:
-    from libra_planner.procurement.bill import NETWORK
-
+def _network_bill(problem: Problem, bought: Purchase, bills: Bills) -> Bill:
+    """The parts of the training fabric; none of a cluster whose other networks do not fit."""
     try:
-        own = bills.bill(problem, bought, None).of(NETWORK)
+        return bills.bill(problem, bought, None).of(NETWORK)
     except SpecError:
-        return ""
+        return Bill(())
+
+
+def _price_text(problem: Problem, asked_Bps: Array, network: Bill) -> str:
     linear_usd = float(problem.network_cost_usd(asked_Bps))
-    if own.missing or not linear_usd:
+    if network.missing or not network.lines or not linear_usd:
         return ""
-    bill, linear = format_usd(float(own.total_usd)), format_usd(linear_usd)
+    bill, linear = format_usd(float(network.total_usd)), format_usd(linear_usd)
     return f": the network costs about {bill}, not {linear}"

@@ -247,6 +247,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "billed_GBps": bandwidths_GBps(one.bought.design.bandwidth_Bps),
         **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),
         "billed_step_time_s": one.step_time_by(TimeModel.BILLED),
+        "bill_note": one.bill.faster_text or None,
         **figures("effective_step_time_s", samples, statistics=False),
         "n_seeds": None if one.check is None else len(samples),
         "ranked_step_time_s": one.step_time_s,

@@ -15,7 +15,7 @@ from libra_planner.units import format_time
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
 from libra_planner.views.report.bills import verdict, words_of_kind
-from libra_planner.views.report.designs import ports_text, time_basis
+from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
     change_table,
@@ -37,6 +37,7 @@ def decision_section(comparison: Comparison) -> Section:
     notes = (time_basis(comparison), comparison.ranking.order_note, _firmness(comparison))
     sentences = (
         ports_text(comparison),
+        faster_text(comparison),
         *range_sentences(comparison),
         *_quotes(comparison),
     )

@@ -167,6 +167,13 @@ def ports_text(comparison: Comparison) -> str:
     )
 
 
+def faster_text(comparison: Comparison) -> str:
+    """Which designs pay for parts that are faster than the ports of their plans."""
+    found = ((one.letter, one.bill.faster_text) for one in comparison.candidates)
+    said = " ".join(f"The bill of {letter}: {text}." for letter, text in found if text)
+    return f"{said} Quote the speed that is sold, and give it as port_speed." if said else ""
+
+
 def _ports_of(one: Candidate) -> str:
     """What a design buys more than it asks for; empty for nothing."""
     more = [

@@ -127,9 +127,11 @@ def _excess(results: Results) -> Iterator[str]:
         return
     yield (
         f"Bills buy more bandwidth than the design asks for in {n_more:,} of {n:,} rows, at most "
-        f"{most:.0f} % more: billed_step_time_s is the time on what is bought, step_time_s on what "
-        "is asked for"
+        f"{most:.0f} % more: billed_step_time_s is the time on the whole ports that are bought, "
+        "step_time_s on what is asked for"
     )
+    if "bill_note" in results.columns:
+        yield from _faster_parts(results)
     spec = results.manifest["spec"]
     ports = spec["base"].get("fabric", {}).get("realization") or {}
     is_varied = any(tuple(key) == _PORTS for key, *_ in spec["slots"])
@@ -138,3 +140,15 @@ def _excess(results: Results) -> Iterator[str]:
             f"All rows buy ports of {ports[_PORTS[-1]]}: let them follow the axis, under set "
             f'{".".join(_PORTS)}: "{{nic * 8}} Gbps" for an axis nic in GB/s'
         )
+
+
+def _faster_parts(results: Results) -> Iterator[str]:
+    """Whether bills pay for parts that are faster than the ports of the plan."""
+    query = (
+        "SELECT count(bill_usd), count(bill_note), mode(bill_note), "
+        "count(*) FILTER (WHERE bill_note = (SELECT mode(bill_note) FROM designs)) FROM designs"
+    )
+    ((n, n_faster, text, n_often),) = results.sql(query).rows
+    if n_faster:
+        often = "" if n_often == n_faster else f", most often ({n_often:,})"
+        yield f"{n_faster:,} of {n:,} bills{often}: {text}. Sweep speeds that are sold"
