@@ -8,6 +8,7 @@ from math import log10
 
 import numpy as np
 
+import libra_planner as lp
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.step.bands import STEP_BANDS, STRATEGY_TIE_FRACTION
 from libra_planner.studies.step_fits import MeasuredStep
@@ -62,6 +63,9 @@ NOTES = """
   all-to-all hides; one copy of a token per node and no overlap is the rule for all rows.
 - DeepSeek-V3's own run, which is not in the file: 2,048 H800; that all-to-alls hide, its degrees and its batch are assumed: {deepseek:,.0f} tokens/s of an NPU are predicted;
   14.8e12 tokens in 2.8 million GPU hours are {published:,.0f}.
+- Meta's runs of Llama 3 405B, which are not in the file: tp 8, pp 16 and 2,048 sequences of 8,192 on H100; 8,192 of them had 430 TFLOP/s each, 16,384 had 400
+  (a slide of SC24, seen at glennklockwood.com/garden/llama-3.1). The chunks of a pipeline stage are not published: 1, 2, 4 and 8 chunks are told {meta[0]} TFLOP/s on
+  8,192 and {meta[1]} on 16,384.
 - Bands of `step_time_low_s` and `step_time_high_s` (C23) are what nine of ten errors of a class stay below, at least 9 %:
   {bands}.
 - Ties of `search` (C23): what two strategies of one model share is off alike. {n_pairs} pairs of runs of one source, model, NPU and number of NPUs differ in
@@ -132,9 +136,20 @@ def section(held_out_errors: HeldOut) -> Iterator[str]:
         **_ties(),
         "deepseek": planned_run(DEEPSEEK).tokens_per_s_per_gpu,
         "published": DEEPSEEK_TOKENS_PER_S,
+        "meta": [_meta_words(n) for n in (8192, 16384)],
     }
     yield from NOTES.format_map(found).rstrip().split("\n")
     yield from _worst_rows()
+
+
+def _meta_words(n_npus: int) -> str:
+    """TFLOP/s of an NPU for each number of chunks that Meta may have taken."""
+    asked = {"npu": "h100-sxm", "gpus": n_npus, "global_batch": 2048, "tp": 8, "pp": 16}
+    runs = (
+        lp.train("llama3-405b", **asked, zero=2, interleave=n, fabric="llama3-h100")
+        for n in (1, 2, 4, 8)
+    )
+    return ", ".join(f"{one.to_dict()['model_tflops_per_gpu']:.0f}" for one in runs)
 
 
 def _ties() -> dict[str, float]:
