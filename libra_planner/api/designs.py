@@ -164,7 +164,8 @@ class OneDesign(Shown):
         source, to = source_of(self.plan), Path(path)
         if not isinstance(source, str | Path):
             got, expected = "got a plan from a dict", "expected one from a file"
-            raise SpecError(Fault(got, expected, "write the dict to a YAML file first", "save"))
+            fix = "write plan.save('plan.yaml') and load that"
+            raise SpecError(Fault(got, expected, fix, "save"))
         if to.suffix != ".json":
             raise SpecError(Fault(f"got {str(path)!r}", "expected a name ending in .json"))
         origin = {"plan": str(Path(source).resolve()), "set": list(overrides_of(self.plan))}

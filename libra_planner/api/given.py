@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.problem import Problem
 
 if TYPE_CHECKING:
-    from libra_planner.inputs.plans import SearchedPlan
+    from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
     from libra_planner.reading.document import Source
 
 Settings: TypeAlias = str | Sequence[str] | Mapping[str, Any]
@@ -59,6 +60,63 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
         values = read_document(settings).value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
     return (settings,) if isinstance(settings, str) else tuple(settings)
+
+
+def opened_again(plan: Problem, function: str) -> OpenedPlan:
+    """What a plan was read from, read again.
+
+    Raises
+    ------
+    SpecError
+        For a plan that says something else by now.
+    """
+    from libra_planner.inputs.plans import open_plan
+
+    opened = open_plan(source_of(plan), own_overrides_of(plan))
+    refuse_changed(plan, opened.base, function)
+    return opened
+
+
+def refuse_changed(plan: Problem, read: Problem, function: str) -> None:
+    """Refuse a plan that says something else than what it was read from."""
+    names = ("rules", "step_time_limits", "objective", "topology")
+    changed = [name for name in names if getattr(plan, name) != getattr(read, name)]
+    changed += [] if plan.prices.usd_per_Bps == read.prices.usd_per_Bps else ["prices"]
+    if changed:
+        got = f"got a plan whose {', '.join(changed)} were changed after it was read"
+        fix = "give the changes to lp.load_plan as settings"
+        raise SpecError(Fault(got, "expected it as its file says", fix, function))
+
+
+def yaml_path(path: str | PathLike[str]) -> Path:
+    """A path to write YAML to.
+
+    Raises
+    ------
+    SpecError
+        For another ending.
+    """
+    to = Path(path)
+    if to.suffix not in (".yaml", ".yml"):
+        raise SpecError(Fault(f"got {str(path)!r}", "expected a name ending in .yaml"))
+    return to
+
+
+def save_plan(problem: Problem, path: str | PathLike[str]) -> Path:
+    """Write what a plan was read from, with its settings, as a YAML file; paths are absolute.
+
+    Raises
+    ------
+    SpecError
+        For a name that does not end in .yaml, a path that cannot be written, or a plan that was
+        changed since.
+    """
+    from libra_planner.files import write_text
+    from libra_planner.reading.named_files import plan_text
+
+    to, opened = yaml_path(path), opened_again(problem, "save")
+    write_text(str(to), plan_text(opened.document.value, opened.beside))
+    return to
 
 
 def searched_of(problem: Problem) -> SearchedPlan:
@@ -180,17 +238,19 @@ def vector_Bps(
     """
     import numpy as np
 
+    name = "bandwidth_bytes_per_s" if bandwidth_GBps is None else "bandwidth_GBps"
+    given = bandwidth_bytes_per_s if bandwidth_GBps is None else bandwidth_GBps
+    unit_Bps, n = 1.0 if bandwidth_GBps is None else 1e9, problem.topology.n_dims
+    numbers = ", ".join(["100"] * n)
+    fix = f"write bandwidth_GBps=[{numbers}]"
+    expected = f"expected {n} numbers, one for each dimension, innermost first"
     if (bandwidth_bytes_per_s is None) == (bandwidth_GBps is None):
         got = "got none" if bandwidth_GBps is None else "got two vectors"
-        numbers = ", ".join(["100"] * problem.topology.n_dims)
-        fix = f"write bandwidth_GBps=[{numbers}]"
-        expected = "expected one number for each dimension, innermost first"
         raise SpecError(Fault(got, expected, fix, function))
-    given = bandwidth_bytes_per_s if bandwidth_GBps is None else bandwidth_GBps
     try:
         vector = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        numbers = ", ".join(["100"] * problem.topology.n_dims)
-        expected, fix = "expected a list of numbers", f"write bandwidth_GBps=[{numbers}]"
-        raise SpecError(Fault(f"got {given!r}", expected, fix, function)) from None
-    return vector if bandwidth_GBps is None else vector * 1e9
+        vector = np.empty(0)
+    if vector.shape != (n,):
+        raise SpecError(Fault(f"got {name}={given!r}", expected, fix, function))
+    return vector * unit_Bps

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import Settings, pythonic, setting_texts
+from libra_planner.api.given import Settings, pythonic, save_plan, setting_texts
 from libra_planner.api.shown import Progress, Shown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.parts import BUNDLED_PARTS
@@ -96,6 +96,30 @@ class Plan(Shown, Problem):
             "settings": list(self.settings),
             "notes": list(plan_notes(self)),
         }
+
+    def save(self, path: str | Path) -> Path:
+        """Write what it was read from, with its settings, as a plan of its own.
+
+        Parameters
+        ----------
+        path : ending in .yaml; what is there is kept as ``.bak``. Paths in it are absolute.
+
+        Raises
+        ------
+        SpecError
+            For another ending, or a path that cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import libra_planner as lp
+        >>> plan = lp.load_plan("01_gpt3_4d", {"constraints": ["total == 100 GB/s"]})
+        >>> with tempfile.TemporaryDirectory() as there:
+        ...     again = lp.load_plan(plan.save(f"{there}/plan.yaml"))
+        >>> again.optimize().step_time_s == plan.optimize().step_time_s
+        True
+        """
+        return save_plan(self, path)
 
     def optimize(self, **settings: Any) -> Optimum:
         """The best bandwidth of every dimension, with its proof and what more is worth.

@@ -12,11 +12,12 @@ from libra_planner.api.given import (
     own_overrides_of,
     path_given,
     pythonic,
+    save_plan,
     setting_texts,
     source_of,
 )
 from libra_planner.api.shown import Shown
-from libra_planner.errors import DataNotFound, Fault, SpecError, UnknownName, closest
+from libra_planner.errors import DataNotFound, SpecError, UnknownName, closest
 from libra_planner.files import write_files
 from libra_planner.problem import Problem
 from libra_planner.procurement.ranking import Comparison
@@ -87,7 +88,8 @@ def report(
 
     Parameters
     ----------
-    designs : plans (their optima) by path, name or as ``load_plan`` gives them,
+    designs : plans (their optima) by path, name or as ``load_plan`` gives them (those with
+        settings, or from a dict, are saved in the folder as ``design-1.yaml`` and so on),
         ``PLAN@300,100`` in GB/s, ``RESULT.json`` as ``save`` writes it, ``DIR:ROW`` of a sweep;
         ``Full spine=PLAN`` has a name of its own.
     folder, formats, progress : as :func:`written_report` has them.
@@ -110,10 +112,20 @@ def report(
     """
     if isinstance(designs, str | Path | Problem):
         raise TypeError("report: got one design, expected a list; write lp.report([...], folder)")
-    texts = tuple(_text(one) for one in designs)
+    own = {i: one for i, one in enumerate(designs) if isinstance(one, Problem) and _is_own(one)}
+    saved = {i: Path(folder) / f"design-{i + 1}.yaml" for i in own}
+    texts = tuple(str(saved.get(i) or _text(one)) for i, one in enumerate(designs))
     n_tokens = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
     asked = texts, setting_texts(settings), baseline, n_tokens, check, seeds, parts, allow_missing
-    return written_report(Question(*asked), folder, formats, progress)
+    for i, path in saved.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_plan(own[i], path)
+    try:
+        return written_report(Question(*asked), folder, formats, progress)
+    except BaseException:  # Nothing is left half-written.
+        for path in saved.values():
+            path.unlink()
+        raise
 
 
 def written_report(
@@ -155,16 +167,17 @@ def written_report(
     return Report(comparison, tuple(contents), kept, tuple(sorted(others)))
 
 
+def _is_own(plan: Problem) -> bool:
+    """Whether a plan is no file as it is: from a dict, or with settings."""
+    return bool(own_overrides_of(plan)) or not isinstance(source_of(plan), str | Path)
+
+
 def _text(design: object) -> str:
     """A design as a report's argument has it, so that the report can say how it was made."""
-    if not isinstance(design, Problem):
-        path_given(design, "report", "designs")
-        return str(design)
-    source, fix = source_of(design), "call .optimize().save('a.json') and give that path"
-    if own_overrides_of(design) or not isinstance(source, str | Path):
-        got = "got a plan with settings, or from a dict"
-        raise SpecError(Fault(got, "expected one that is a file as it is", fix, "report"))
-    return str(source)
+    if isinstance(design, Problem):
+        return str(source_of(design))
+    path_given(design, "report", "designs")
+    return str(design)
 
 
 def _formats(text: str | None) -> tuple[str, ...]:

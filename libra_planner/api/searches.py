@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from libra_planner.api.given import own_overrides_of, plan_given, pythonic, source_of
+from libra_planner.api.given import (
+    opened_again,
+    own_overrides_of,
+    plan_given,
+    pythonic,
+    refuse_changed,
+    source_of,
+)
 from libra_planner.api.shown import Shown, draw_frontier, frontier_words, new_axes, title
 from libra_planner.api.training import argument_fault, refuse_unknown
 from libra_planner.errors import Fault, SpecError
@@ -160,7 +167,7 @@ def search_pareto(
     opened = open_plan(source_of(plan), (*own_overrides_of(plan), "objective=performance"))
     batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
     base = opened.base
-    _refuse_changed(plan, replace(base, objective=plan.objective))
+    refuse_changed(plan, replace(base, objective=plan.objective), "search")
     found = frontiers.strategy_frontier(opened.search(batches), base, n_points)
     return StrategyFrontier(base, found)
 
@@ -198,8 +205,7 @@ def search(
         plan_given(plan, "search")
         if model:
             raise TypeError(f"search: got a plan and {', '.join(model)}, expected one of them")
-        opened = open_plan(source_of(plan), own_overrides_of(plan))
-        _refuse_changed(plan, opened.base)
+        opened = opened_again(plan, "search")
         return Found(opened.search(batches, n_best=n_best).run(None), opened.base)
     refuse_unknown("search", model, OF_SEARCH)
     missing = [name for name in ("model", "npu", "gpus") if model.get(name) is None]
@@ -213,17 +219,6 @@ def search(
         raise type(error)(*map(argument_fault, error.faults)) from None
     runs = tuple(found.planned(one) for one in found.result.best)
     return Found(found.result, found.base, runs)
-
-
-def _refuse_changed(plan: Problem, read: Problem) -> None:
-    """Refuse a plan that says something else than its file: searches read it again."""
-    names = ("rules", "step_time_limits", "objective", "topology")
-    changed = [name for name in names if getattr(plan, name) != getattr(read, name)]
-    changed += [] if plan.prices.usd_per_Bps == read.prices.usd_per_Bps else ["prices"]
-    if changed:
-        got = f"got a plan whose {', '.join(changed)} were changed after it was read"
-        fix = "give the changes to lp.load_plan as settings"
-        raise SpecError(Fault(got, "expected it as its file says", fix, "search"))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import path_given, pythonic
+from libra_planner.api.given import path_given, pythonic, yaml_path
 from libra_planner.api.shown import Shown, new_axes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.files import write_text
@@ -111,9 +111,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         SpecError
             For a row that the sweep does not have, or another ending.
         """
-        to = Path(path)
-        if to.suffix not in (".yaml", ".yml"):
-            raise SpecError(Fault(f"got {str(path)!r}", "expected a name ending in .yaml"))
+        to = yaml_path(path)
         write_text(str(to), design_plan(self.directory, row))
         return to
 

@@ -8,7 +8,7 @@ and alias bombs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -91,6 +91,19 @@ def value_at(value: Any, key: Iterable[str | int]) -> Any:
     2
     """
     return reduce(lambda inner, part: inner[part], key, value)
+
+
+def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Whatever is no map and no list inside of a value, with its path.
+
+    >>> dict(leaves({"a": [1, {"b": 2}]}))
+    {('a', 0): 1, ('a', 1, 'b'): 2}
+    """
+    if not isinstance(value, dict | list):
+        yield key, value
+        return
+    for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from leaves(inner, (*key, part))
 
 
 def read_document(path: Source) -> Document:

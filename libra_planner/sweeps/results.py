@@ -169,7 +169,7 @@ _TIMES = {BY[1]: ("effective_", "--by"), _BILL: ("billed_", "--by")}
 """How columns of times begin."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """Rows of an answer.
 
@@ -181,6 +181,12 @@ class Answer:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"<Answer: {len(self.rows):,} rows of {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False, max_rows=60))
 
     def dicts(self) -> list[dict[str, Any]]:
         """The rows as maps."""

@@ -19,13 +19,14 @@ from typing import Any, TypeAlias
 
 from libra_planner import __version__
 from libra_planner.errors import Fault, Infeasible, SpecError
-from libra_planner.reading import bundled
+from libra_planner.reading.document import leaves
+from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import DEFAULT, MESSAGE, STATUS, columns
 from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, file_digest, manifest_hash
-from libra_planner.sweeps.template import AxisValue, Slot, Text, named_files, slot_values
+from libra_planner.sweeps.template import AxisValue, Slot, Text, slot_values
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
 _TRIED = (20, 160, 1000)
@@ -419,17 +420,18 @@ def _recorded(slot: Slot) -> tuple[str, str | None]:
 
 def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Users' own files that plans of the sweep name, with a hash of their content."""
-    named = (name for name in _named(sweep) if isinstance(name, str) and bundled.is_path(name))
-    for name in sorted(set(islice(named, _MOST_FILES))):
+    for name in sorted(set(islice(_named(sweep), _MOST_FILES))):
         if digest := file_digest(sweep.template.beside / name):
             yield name, digest  # A design of another name is invalid, and says so in its row.
 
 
-def _named(sweep: Sweep) -> Iterator[Any]:
-    """What stands where plans of the sweep may name files."""
+def _named(sweep: Sweep) -> Iterator[str]:
+    """The users' files that plans of the sweep name."""
     slots = sweep.template.slots
-    for key, value in named_files(sweep.template.document.value):
-        yield from slot_values(slots[key], sweep.axes) if key in slots else (value,)
+    for key, value in leaves(sweep.template.document.value):
+        if may_name_file(key):
+            values = slot_values(slots[key], sweep.axes) if key in slots else (value,)
+            yield from (name for name in values if names_file(key, name))
     for slot in slots.values():
         if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
             whole = slot_values(replace(slot, tiers=None), sweep.axes)

@@ -16,20 +16,23 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
 from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
 from libra_planner.plan.models import GroupPlanSpec, PlanSpec, is_auto
 from libra_planner.reading import bundled
-from libra_planner.reading.document import Document, Key, dotted_key, put_at, read_document
+from libra_planner.reading.document import (
+    Document,
+    Key,
+    dotted_key,
+    leaves,
+    put_at,
+    read_document,
+)
 from libra_planner.reading.models import FaultCollector
+from libra_planner.reading.named_files import plan_text
 from libra_planner.sweeps.axes import Axis, SweepFile, cell, n_dims
 from libra_planner.sweeps.columns import OBJECTIVE
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
-
-FILE_KEYS = ("workload", "cost_model", "catalogue", "system")
-"""Keys of a plan that may name a file."""
 
 OBJECTIVE_KEY: Key = ("objective",)
 PARALLELISM_KEY: Key = ("parallelism",)
@@ -177,20 +180,6 @@ def is_numeric(key: Key, slot: Slot) -> bool:
 def _plain(value: Any) -> Any:
     """A result of NumPy's logic as Python's own truth value."""
     return value.item() if hasattr(value, "item") else value
-
-
-def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Whatever is no map and no list in a plan, with its place."""
-    if not isinstance(value, dict | list):
-        yield key, value
-        return
-    for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
-        yield from leaves(inner, (*key, part))
-
-
-def named_files(value: Any) -> Iterator[tuple[Key, Any]]:
-    """Places of a plan that may name a file, with what is there."""
-    return (leaf for leaf in leaves(value) if leaf[0] and leaf[0][-1] in FILE_KEYS)
 
 
 def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
@@ -371,10 +360,7 @@ def design_plan(directory: RunDirectory, row: int) -> str:
             slots[tuple(key)] = AxisValue(axis, axes[axis].tiers if kind == "tiers" else None)
     values = _axis_values(directory, manifest, axes, row)
     plan = replace(template, slots=slots).filled(values)
-    for at, name in list(named_files(plan.value)):  # Absolute, to hold wherever the plan is put.
-        if isinstance(name, str) and bundled.is_path(name):
-            plan.at(at[:-1])[at[-1]] = str((beside / name).resolve())
-    text = yaml.safe_dump(plan.value, sort_keys=False, allow_unicode=True, width=1000)
+    text = plan_text(plan.value, beside)  # Holds wherever the plan is put.
     named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
     return f"# Row {row} of the sweep in {named}\n{text}"
 

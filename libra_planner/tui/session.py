@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, PlannerError, SpecError
-from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, apply_setting, read_document
 from libra_planner.tui.starts import equal_split_GBps, starting_GBps
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd, gigabytes_per_s
@@ -168,12 +167,11 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
     """Of all that a plan says and all files that it names; nothing where one is gone by now."""
     import hashlib
 
-    from libra_planner.sweeps.template import named_files
+    from libra_planner.reading.named_files import named_files
 
     value = document.value if document else None
-    names = [name for _, name in named_files(value) if isinstance(name, str)]
     try:
-        files = [(path.parent / name).read_bytes() for name in names if bundled.is_path(name)]
+        files = [(path.parent / name).read_bytes() for _, name in named_files(value)]
     except OSError:
         return b""
     return hashlib.sha256(repr((value, files)).encode(errors="backslashreplace")).digest()

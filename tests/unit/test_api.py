@@ -17,6 +17,7 @@ import libra_planner as lp
 import libra_planner.search.best  # The folder must not hide the function.
 from libra_planner.cli.arguments.commands import COMMANDS
 from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
+from libra_planner.sweeps.results import Answer
 from libra_planner.views.renderers.notebook import text
 
 
@@ -238,13 +239,43 @@ def test_pandas_reads_the_directory_of_a_sweep(tmp_path) -> None:
     assert len(swept.to_frame("pareto")) < len(ours)
 
 
-def test_a_report_refuses_a_plan_that_its_page_could_not_name() -> None:
-    with pytest.raises(lp.SpecError, match=r"call .optimize\(\).save"):
-        lp.report([lp.load_plan(PLAN, "constraints.0=total == 100 GB/s")], "nowhere")
+def test_a_report_takes_plans_that_are_no_files(tmp_path: Path) -> None:
+    """It saves them beside its page, which names them; nothing stays of one that fails."""
+    value = yaml.safe_load(lp.example(PLAN).read_text(encoding="utf-8"))
+    of_dict = lp.load_plan(value)
+    changed = lp.load_plan(PLAN, "constraints.0=total == 100 GB/s")
+    written = lp.report([PLAN, of_dict, changed], tmp_path / "r", formats="md")
+    a, b, c = (one.evaluation.step_time_s for one in written.comparison.candidates)
+    assert a == b == of_dict.optimize().step_time_s
+    assert c == changed.optimize().step_time_s != a
+    assert lp.load_plan(tmp_path / "r" / "design-3.yaml").to_dict() == changed.to_dict()
+    with pytest.raises(lp.PlannerError):
+        lp.report([changed, "nothing"], tmp_path / "s")
+    assert [*tmp_path.glob("s/*")] == []
+
+
+def test_what_a_report_refuses() -> None:
     with pytest.raises(TypeError, match="expected a list"):
         lp.report(PLAN, "nowhere")
     with pytest.raises(TypeError, match="sweep: got a plan, expected a sweep"):
         lp.sweep(lp.load_plan(PLAN), "nowhere")
+
+
+def test_a_plan_that_is_saved_is_the_same_anywhere(tmp_path: Path) -> None:
+    """Files that it names, quotes too, are found from another folder."""
+    (tmp_path / "q.csv").write_text(
+        "item,price,unit,seller,date\nswitch-64x400g,41000,each,S,2026-11-02\n"
+    )
+    value = yaml.safe_load(lp.example("0e_rails_2to1").read_text(encoding="utf-8"))
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(value | {"quotes": "q.csv"}))
+    (tmp_path / "there").mkdir()
+    plan = lp.load_plan(tmp_path / "plan.yaml")
+    again = lp.load_plan(plan.save(tmp_path / "there" / "plan.yaml"))
+    assert again.prices.quotes == plan.prices.quotes != ()
+    with pytest.raises(lp.SpecError, match="expected a name ending in"):
+        plan.save(tmp_path / "plan.json")
+    with pytest.raises(lp.SpecError, match="objective were changed after it was read"):
+        replace(plan, objective="cost").save(tmp_path / "other.yaml")
 
 
 def test_a_search_refuses_a_plan_that_is_not_its_file() -> None:
@@ -329,9 +360,15 @@ def test_sweeps_work_in_a_kernel_without_widgets(tmp_path: Path) -> None:
 
     run = f"lp.sweep('13_tapers', {str(tmp_path / 'run')!r})"
     code = f"import libra_planner as lp\n{run}.top(1).rows[0][:3]"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    cells = [
+        nbformat.v4.new_code_cell(text) for text in (code, "print(lp.load_plan('01_gpt3_4d'))")
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
     assert notebook.cells[0].outputs[-1]["data"]["text/plain"] == "(8, 100, 1)"
+    (printed,) = notebook.cells[1].outputs  # One stream, not an output for each line.
+    assert printed["name"] == "stdout"
+    assert printed["text"] == f"{lp.load_plan('01_gpt3_4d')}\n"
 
 
 def test_what_callers_of_collectives_give() -> None:
@@ -353,3 +390,9 @@ def test_faults_of_a_dict_name_its_own_keys_once() -> None:
         lp.sweep_plan({"base": "0e_rails_2to1", "axes": {"nic": [25, 50]}})
     with pytest.raises(lp.SpecError, match=r"yaml: settings: fabric.topologi: got the unknown key"):
         lp.load_plan("0e_rails_2to1", {"fabric.topologi": "SW(8)"})
+
+
+def test_an_answer_of_a_sweep_shows_itself() -> None:
+    answer = Answer(("row", "nic"), ((0, "<b>"), (1, "x")))
+    assert repr(answer) == "<Answer: 2 rows of row, nic>"
+    assert "&lt;b&gt;" in answer._repr_html_()

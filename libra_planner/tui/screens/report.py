@@ -160,14 +160,11 @@ def _file_name(name: str) -> str:
 
 def plan_text(pin: Pin) -> str:
     """A pinned design's plan with its edits and comments, paths made absolute."""
-    from libra_planner.reading import bundled
-    from libra_planner.sweeps.template import named_files
+    from libra_planner.reading.named_files import absolute_files
 
-    beside = pin.path.resolve().parent
     paths = (
-        f"{'.'.join(map(str, key))}={json.dumps(str(beside / name))}"
-        for key, name in named_files(pin.value)
-        if isinstance(name, str) and bundled.is_path(name) and not Path(name).is_absolute()
+        f"{'.'.join(map(str, key))}={json.dumps(path)}"
+        for key, path in absolute_files(pin.value, pin.path.resolve().parent)
     )
     return edited_text(read_text(pin.path), (*pin.settings_now(), *paths), str(pin.path))
 

@@ -42,7 +42,10 @@ def text(blocks: Iterable[Block], width: int = _TEXT_WIDTH) -> str:
     '1 < 2'
     """
     file = StringIO()
-    terminal.show(terminal.PlainConsole(file=file, width=width, highlight=False), blocks)
+    console = terminal.PlainConsole(
+        file=file, width=width, highlight=False, force_terminal=False, force_jupyter=False
+    )
+    terminal.show(console, blocks)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
@@ -60,7 +63,7 @@ def _block(block: Block) -> str:
 
 
 def _pieces(markup: str) -> Iterator[str]:
-    console = Console(file=StringIO())
+    console = Console(file=StringIO(), force_jupyter=False)
     for segment in Text.from_markup(markup, end="").render(console):
         piece, style = escape(segment.text), segment.style
         if style is not None and style.bold:
