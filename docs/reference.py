@@ -349,6 +349,10 @@ _FILES = {
 """What examples read, by name."""
 
 
+_TIMED = ("core_s",)
+"""Keys whose values are of the machine."""
+
+
 def payload(*words: str) -> str:
     """The keys of a command's ``--json``, as one run of it has them; ``OUT`` is a folder."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -360,7 +364,7 @@ def payload(*words: str) -> str:
         told = _printed([*words, "--json"]).replace(f"{folder}/", "").replace(f"{ROOT}/", "")
     command = f"```sh\nlibra-planner {shlex.join(words)} --json\n```"
     rows = [
-        [f"`{name}`", unit_of(name), words_of(name), f"`{_short(value)}`"]
+        [f"`{name}`", unit_of(name), words_of(name), "" if name in _TIMED else f"`{_short(value)}`"]
         for name, value in _payload_rows(json.loads(told), "")
     ]
     return f"{command}\n\n{table(['key', 'unit', 'meaning', 'in this run'], rows)}"
@@ -395,8 +399,15 @@ def _is_key(key: str) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(_rounded(value), ensure_ascii=False)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers with six digits, so that a page is the same on all machines."""
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 PARTS: Mapping[str, Callable[..., str]] = {
