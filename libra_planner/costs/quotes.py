@@ -47,7 +47,7 @@ class Quote:
     seller, date, valid_until, note : as the file has them; dates are YYYY-MM-DD.
     part_number : of the seller.
     n_lead_days : from order to delivery.
-    support_usd : of one, for all years of use.
+    support_usd, support : of one, for all years of use, and the same in its currency.
     tax_fraction : of the item :data:`TAX`, over the price of everything; its ``usd`` is 0.
     currency, amount, rate : what it is in, the price of one there, and what that is worth in USD.
     is_chosen : whether the file chooses it, whatever others ask.
@@ -78,6 +78,7 @@ class Quote:
     part_number: str = ""
     n_lead_days: int | None = None
     support_usd: float = 0.0
+    support: float = 0.0
     tax_fraction: float = 0.0
     currency: str = "USD"
     amount: float = 0.0

@@ -299,6 +299,7 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         part_number=spec.part_number or "",
         n_lead_days=spec.n_lead_days,
         support_usd=support_usd,
+        support=spec.support or 0.0,
         currency=spec.currency,
         amount=spec.price,
         rate=spec.rate or 1.0,

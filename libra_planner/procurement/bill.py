@@ -44,6 +44,8 @@ class Price:
     valid_until : last day of an offer, YYYY-MM-DD; ``None`` where nobody says.
     support_usd : of one, for all years of use; a line of its own.
     seller, currency : of a quote; no seller of what is no quote.
+    rate : what one unit of the currency is worth in USD.
+    amount, support_amount : the same as ``usd`` and ``support_usd`` in the currency of a quote.
 
     Examples
     --------
@@ -61,6 +63,14 @@ class Price:
     support_usd: Decimal | None = None
     seller: str = ""
     currency: str = "USD"
+    rate: float = 1.0
+    amount: Decimal | None = None
+    support_amount: Decimal | None = None
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether it is a vendor's offer."""
+        return self.confidence == QUOTED
 
     @property
     def ends_usd(self) -> tuple[Decimal, Decimal]:
@@ -557,16 +567,6 @@ class Bill:
             totals[name(line)] = totals.get(name(line), ZERO) + (line.extended_usd or ZERO)
         return totals
 
-    def usd_by_seller(self) -> dict[tuple[str, str], Decimal]:
-        """What lines cost by seller and currency, dearest first; of no seller at list prices."""
-        totals: dict[tuple[str, str], Decimal] = {}
-        for line in self.lines:
-            price, usd = line.part.price, line.extended_usd
-            if price and usd:
-                who = (price.seller, price.currency)
-                totals[who] = totals.get(who, ZERO) + usd
-        return dict(sorted(totals.items(), key=lambda item: (not item[0][0], -item[1], item[0])))
-
     def usd_by_price(self) -> dict[str, Decimal]:
         """What all lines of each price cost, dearest first; free ones are left out."""
         totals = self.usd_by(lambda line: line.part.price_name).items()
@@ -610,7 +610,7 @@ def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[
     counts, found = bill.n_bought_by_part(), []
     for line in bill.lines:
         is_fixed = line.part.kind in (LINK, SUPPORT) or (
-            line.part.price is not None and line.part.price.confidence == QUOTED
+            line.part.price is not None and line.part.price.is_quoted
         )
         n_units = 0 if is_fixed else counts[line.part.name]
         reached = [one.discount_fraction for one in discounts if n_units >= one.n_units]

@@ -297,7 +297,8 @@ class FabricShop:
         if found.quote is not None:
             own = found.quote
             price = replace(price, as_of=own.date, source=own.source, valid_until=own.valid_until)
-            price = replace(price, seller=own.seller, currency=own.currency)
+            price = replace(price, seller=own.seller, currency=own.currency, rate=own.rate)
+            price = replace(price, amount=bill.to_cents(usd / Decimal(repr(own.rate))))
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 

@@ -1,13 +1,14 @@
-"""A user's quotes on the lines of a bill (C22)."""
+"""A user's quotes on the lines of a bill, and what is ordered from whom (C22)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from libra_planner.costs.prices import QUOTED
 from libra_planner.costs.quotes import TAX, Quote, quoted_parts, quoted_tax
-from libra_planner.procurement.bill import SUPPORT, Bill, Line, Part, Price, to_cents
+from libra_planner.procurement.bill import SUPPORT, ZERO, Bill, Line, Part, Price, to_cents
 
 
 def quoted_bill(bill: Bill, quotes: Sequence[Quote], tax_fraction: float = 0.0) -> Bill:
@@ -43,11 +44,16 @@ def _support(lines: Sequence[Line]) -> Iterator[Line]:
     supported = [line for line in lines if line.part.price and line.part.price.support_usd]
     for part in {line.part.name: line.part for line in supported}.values():
         if (price := part.price) and price.support_usd:
-            name, what = f"support of {part.name}", "for all years of use"
-            own = replace(price, usd=price.support_usd, support_usd=None)
-            own = replace(own, low_usd=None, high_usd=None)
+            name, what = support_name(part), "for all years of use"
+            own = replace(price, usd=price.support_usd, amount=price.support_amount)
+            own = replace(own, low_usd=None, high_usd=None, support_usd=None, support_amount=None)
             n_units = sum(line.n_units for line in supported if line.part.name == part.name)
             yield Line(SUPPORT, "all", Part(name, SUPPORT, what, own), n_units)
+
+
+def support_name(part: Part) -> str:
+    """What the support of a part is called."""
+    return f"support of {part.name}"
 
 
 def _quoted(part: Part, quote: Quote | None) -> Part:
@@ -63,6 +69,9 @@ def _quoted(part: Part, quote: Quote | None) -> Part:
         support_usd=support_usd,
         seller=quote.seller,
         currency=quote.currency,
+        rate=quote.rate,
+        amount=Decimal(repr(quote.amount)) if quote.amount else None,
+        support_amount=Decimal(repr(quote.support)) if quote.support else None,
     )
     number, n_days = quote.part_number or part.part_number, quote.n_lead_days
     days = part.n_lead_days if n_days is None else n_days
@@ -79,3 +88,120 @@ def used_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -
     """
     names = {line.part.name for line in bill.lines} | {*used, TAX}
     return [quote for quote in quotes if quote.item in names]
+
+
+@dataclass(frozen=True)
+class OrderLine:
+    """A part as it is ordered: the units of all lines of a bill together.
+
+    Parameters
+    ----------
+    lines : of the bill.
+    support : the bill's line of its support, where somebody sells one.
+    """
+
+    lines: tuple[Line, ...]
+    support: Line | None = None
+
+    @property
+    def part(self) -> Part:
+        """What is ordered."""
+        return self.lines[0].part
+
+    @property
+    def n_bought(self) -> int:
+        """Units in use and spares."""
+        return sum(line.n_bought for line in self.lines)
+
+    @property
+    def bought(self) -> tuple[Line, ...]:
+        """The lines of the bill, that of its support too."""
+        return self.lines if self.support is None else (*self.lines, self.support)
+
+    @property
+    def total_usd(self) -> Decimal:
+        """All units, and their support."""
+        return Bill(self.bought).total_usd
+
+    @property
+    def amount(self) -> Decimal:
+        """All units, in the currency of their quote."""
+        return to_cents(self.n_bought * amount_of(self.part))
+
+    @property
+    def support_amount(self) -> Decimal:
+        """Their support, in the same."""
+        support = self.support
+        return to_cents(support.n_bought * amount_of(support.part)) if support else ZERO
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one seller gets an order for.
+
+    Parameters
+    ----------
+    seller : empty where nobody has quoted.
+    currency, rate : of the order, and what one unit of it is worth in USD.
+    is_quoted : whether its prices are offers.
+    lines : parts, in the order of the bill.
+    """
+
+    seller: str
+    currency: str
+    rate: float
+    is_quoted: bool
+    lines: tuple[OrderLine, ...] = field(repr=False)
+
+    @property
+    def total_usd(self) -> Decimal:
+        """All of it."""
+        return sum((line.total_usd for line in self.lines), ZERO)
+
+    @property
+    def amount(self) -> Decimal:
+        """All of it in its currency."""
+        return sum((line.amount + line.support_amount for line in self.lines), ZERO)
+
+    @property
+    def rate_day(self) -> str:
+        """The day of the oldest quote whose rate it has, YYYY-MM-DD."""
+        prices = (line.part.price for line in self.lines)
+        return min((price.as_of for price in prices if price), default="")
+
+
+def amount_of(part: Part) -> Decimal:
+    """Price of one in the currency of its quote; 0 without a price."""
+    price = part.price
+    if price is None:
+        return ZERO
+    return price.usd if price.amount is None else price.amount
+
+
+def orders(bill: Bill) -> tuple[Order, ...]:
+    """What is ordered from whom, dearest first; what nobody has quoted comes last.
+
+    Parts that the price of another one holds are in no order. The sums are those of the bill.
+
+    Examples
+    --------
+    >>> bill = Bill((Line("network", "a", Part("n", "nic", ""), 2),))
+    >>> [own] = orders(quoted_bill(bill, [Quote("n", 1100.0, "Acme", "2026-11-02")]))
+    >>> own.seller, own.lines[0].n_bought, own.total_usd
+    ('Acme', 2, Decimal('2200.00'))
+    """
+    parts: dict[tuple[str, Decimal | None], list[Line]] = {}
+    for line in bill.lines:
+        if line.part.kind != SUPPORT and line.n_bought and line.part.unit_usd != ZERO:
+            parts.setdefault((line.part.name, line.part.unit_usd), []).append(line)
+    supports = {line.part.name: line for line in bill.lines if line.part.kind == SUPPORT}
+    found: dict[tuple[str, str, float, bool], list[OrderLine]] = {}
+    for same in parts.values():
+        own = OrderLine(tuple(same), supports.get(support_name(same[0].part)))
+        price = own.part.price or Price(ZERO)
+        key = (price.seller, price.currency, price.rate, price.is_quoted)
+        found.setdefault(key, []).append(own)
+    whole = (Order(*key, tuple(lines)) for key, lines in found.items())
+    return tuple(
+        sorted(whole, key=lambda x: (not x.seller, not x.is_quoted, -x.total_usd, x.seller))
+    )

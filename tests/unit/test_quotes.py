@@ -420,7 +420,7 @@ def test_every_offer_stands_in_a_report_with_its_reason(quotes, run, tmp_path) -
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Made on 2026-11-23, quotes held as of 2026-11-23" in page
     assert page.index("counts, of nic-400g the one that the file") < page.index('class="sign"')
-    assert f"Orders: Acme ${orders['Acme'] / 1e6:.2f}M, list prices" in page
+    assert f"Orders: Acme ${orders['Acme'] / 1e6:.2f}M, not quoted" in page
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,12 @@ def line_cell(one: Candidate, row: int, column: int = EXTENDED_COLUMN) -> str:
 
 EXTENDED = f"{{at}}{EXTENDED_COLUMN}]"
 SPARES = f"{{at}}{SPARE_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
+UNITS = f"{{at}}{QUANTITY_COLUMN}],{{at}}{SPARE_COLUMN}]"
 FREE_PORTS = (
     f"ROUND({{at}}{QUANTITY_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
     "*{line.n_free_ports}/{line.n_ports},2)"
 )
-"""What a line costs, its spares, and its ports without a cable, to the cent."""
+"""What a line costs, its spares, its units with them, its ports without a cable, to the cent."""
 
 
 def lines_sum(
@@ -196,10 +197,10 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         "Spare": lambda line: cells.count(line.n_spares),
         "Unit price": lambda line: _unit_price(line, price_cell(comparison, line.part.name)),
         "Source": lambda line: _confidence(line.part),
-        "Extended": lambda line: usd(line.extended_usd, _known(line, "[c6]", _BOUGHT)),
+        "Extended": lambda line: usd(line.extended_usd, known(line.part, "[c6]", _BOUGHT)),
         "W each": lambda line: number(line.part.power_w, 1),
         "kW": lambda line: number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
-        "Share": lambda x: percent(share(x.extended_usd), 2, _known(x, "[c8]", "[c8]/[t8]")),
+        "Share": lambda x: percent(share(x.extended_usd), 2, known(x.part, "[c8]", "[c8]/[t8]")),
         **_offer_columns(comparison),
         "Note": lambda line: line.note,
     }
@@ -267,12 +268,12 @@ def _confidence(part: Part) -> Cell:
 def _unit_price(line: Line, where: str) -> Cell:
     """What one costs; a price that somebody takes away is no $0."""
     shown = f"IF(ISNUMBER({where}),{where},NA())" if line.part.price and where else where
-    return usd(line.part.unit_usd, _known(line, where, shown))
+    return usd(line.part.unit_usd, known(line.part, where, shown))
 
 
-def _known(line: Line, where: str, expression: str) -> str:
+def known(part: Part, where: str, expression: str) -> str:
     """An expression that stays empty until somebody writes a price that is not known."""
-    return expression if line.part.price else f'IF({where}="","",{expression})'
+    return expression if part.price else f'IF({where}="","",{expression})'
 
 
 def _group_table(one: Candidate) -> Table:

@@ -34,6 +34,7 @@ from libra_planner.views.report.offers import (
     day_text,
     offer_section,
     offers_payload,
+    order_section,
     orders_payload,
 )
 from libra_planner.views.report.runs import run_ends, run_section
@@ -80,6 +81,7 @@ for _name, _make in (
     ("run", _section(run_section)),
     ("sensitivity", _section(sensitivity_section, "tornado")),
     ("bills", _bills),
+    ("orders", _section(order_section)),
     ("offers", _section(offer_section)),
     ("facility", _section(facility_section)),
     ("checks", _section(basis.check_section)),
@@ -260,7 +262,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "assumed_usd": float(one.bill.assumed_usd),
         "tax_usd": float(one.bill.tax_usd) if one.bill.tax_fraction else None,
         "total_with_tax_usd": float(one.bill.with_tax_usd) if one.bill.tax_fraction else None,
-        "orders": orders_payload(one.bill),
+        "orders": orders_payload(one),
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,
         "covers": one.proposal.problem.step.covers,

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import TAX, Quote
-from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Bill
+from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Part
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.quotes import Order, OrderLine, amount_of, orders
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells
-from libra_planner.views.cells import Section, Value, number, round_usd, usd
+from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd, usd
+from libra_planner.views.report.bills import UNITS, known, lines_sum, price_cell
 
 _Offer: TypeAlias = tuple[Quote, str]
 """An offer, and why it counts or not."""
-
-LIST_PRICES = "list prices"
-"""Who sells what nobody has quoted."""
 
 
 def day_text(comparison: Comparison) -> str:
@@ -34,17 +35,29 @@ def before_tax(one: Candidate) -> str:
 
 def order_text(one: Candidate) -> str:
     """What is ordered from whom; empty where nobody has quoted anything."""
-    sums: dict[str, list[str]] = {}
-    by_seller = one.bill.usd_by_seller()
-    for seller in dict.fromkeys(seller for seller, _ in by_seller):
-        found = {money: x for (who, money), x in by_seller.items() if who == seller}
-        foreign = [f"{round_usd(x).shown} in {name}" for name, x in found.items() if name != "USD"]
-        some = f" ({', '.join(foreign)})" if foreign else ""
-        total = round_usd(sum(found.values(), ZERO)).shown
-        sums.setdefault(f"{seller or LIST_PRICES} {total}{some}", [])
-    if not any(seller for seller, _ in by_seller):
+    found = orders(one.bill)
+    if not any(order.seller for order in found):
         return ""
-    return f"Orders{before_tax(one)}: {', '.join(sums)}."
+    return f"Orders{before_tax(one)}: {', '.join(map(_sum_text, found))}."
+
+
+def _sum_text(order: Order) -> str:
+    """A seller and the sum of an order, in its own currency first."""
+    total = round_usd(order.total_usd).shown
+    if order.currency == USD:
+        return f"{seller_name(order)} {total}"
+    amount = round_usd(order.amount).shown.removeprefix("$")
+    rate = f"at {order.rate:g} (rate of {order.rate_day})"
+    return f"{seller_name(order)} {order.currency} {amount} {rate} = {total}"
+
+
+USD = "USD"
+"""The currency of every sum."""
+
+
+def seller_name(order: Order) -> str:
+    """Who gets an order, or that nobody has quoted."""
+    return order.seller or ("quoted, no seller named" if order.is_quoted else "not quoted")
 
 
 def network_text(one: Candidate) -> str:
@@ -80,9 +93,7 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Currency": lambda x: "percent" if x[0].item == TAX else x[0].currency,
         "Price, $": lambda x: "" if x[0].item == TAX else usd(x[0].usd),
         "Support, $": lambda x: usd(x[0].support_usd) if x[0].support_usd else "",
-        "Lead time, days": lambda x: (
-            "" if x[0].n_lead_days is None else cells.count(x[0].n_lead_days)
-        ),
+        "Lead time, days": lambda x: _days(x[0].n_lead_days),
         "Date": lambda x: x[0].date,
         "Valid until": lambda x: x[0].valid_until or "",
         "Counts": lambda x: x[1],
@@ -111,9 +122,149 @@ def offers_payload(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def orders_payload(bill: Bill) -> list[dict[str, Any]]:
-    """What is ordered from whom, for JSON; a seller that is null stands for list prices."""
+def orders_payload(one: Candidate) -> list[dict[str, Any]]:
+    """What is ordered from whom, for JSON; a seller is null where nobody is named."""
     return [
-        {"seller": seller or None, "currency": currency, "usd": float(x)}
-        for (seller, currency), x in bill.usd_by_seller().items()
+        {
+            "seller": order.seller or None,
+            **cells.attributes(order, "is_quoted", "currency", "rate", "rate_day"),
+            "amount": float(order.amount),
+            "usd": float(order.total_usd),
+            "parts": [_order_line(line) for line in order.lines],
+        }
+        for order in orders(one.bill)
     ]
+
+
+def _order_line(line: OrderLine) -> dict[str, Any]:
+    """A part of an order, for JSON; its unit price is in the currency of the order."""
+    part, price, support = line.part, line.part.price, line.support
+    return {
+        "item": part.name,
+        "part_number": part.part_number or None,
+        "n_bought": line.n_bought,
+        "unit_price": float(amount_of(part)) if price else None,
+        "usd": float(line.total_usd) if price else None,
+        "support_usd": float(support.extended_usd or ZERO) if support else 0.0,
+        "n_lead_days": part.n_lead_days,
+        "valid_until": price.valid_until if price else None,
+    }
+
+
+def order_section(comparison: Comparison) -> Section | None:
+    """What is ordered from whom, by design, that to buy first; ``None`` without quotes."""
+    designs, chosen = comparison.candidates, comparison.chosen
+    ranked = sorted(range(len(designs)), key=lambda i: (i != chosen, i))
+    if not any(order.seller for i in ranked for order in orders(designs[i].bill)):
+        return None
+    tables = [
+        replace(table, is_folded=i != chosen)
+        for i in ranked
+        for table in _order_tables(comparison, designs[i])
+    ]
+    text = (
+        "One table for each seller and currency. Quantities are those of all lines of the bill, "
+        "with spares; support is of the units in use. Dollars of one are rounded to the cent."
+    )
+    return Section("orders", "Orders", "Orders", (text,), tables=tuple(tables))
+
+
+def _order_tables(comparison: Comparison, one: Candidate) -> Iterator[Table]:
+    """The sums of all orders of a design, and every order."""
+    found, letter = orders(one.bill), one.letter.lower()
+    columns: dict[str, Callable[[Order], Value]] = {
+        "Seller": seller_name,
+        "Parts": lambda x: cells.count(len(x.lines)),
+        "Amount": lambda x: _money(x, x.amount, f"[{_key(one, found, x)}/t{_AMOUNT}]"),
+        "Currency": lambda x: x.currency,
+        "Rate, $": lambda x: "" if x.currency == USD else number(x.rate, 6),
+        "Rate of": lambda x: "" if x.currency == USD else x.rate_day,
+        "Total, $": lambda x: usd(x.total_usd, f"[{_key(one, found, x)}/t{_usd_column(x)}]"),
+    }
+    whole = usd(one.bill.total_usd, "SUM([r6])")
+    total: list[Value] = [f"Bill of materials of {one.letter}{before_tax(one)}", *[""] * 5, whole]
+    caption = f"Orders of design {one.letter}"
+    yield cells.table_of(caption, found, columns, key=f"orders-{letter}", total=total)
+    for order in found:
+        yield _order_table(comparison, one, order, _key(one, found, order))
+
+
+_AMOUNT = 6
+"""Column of the totals of an order in its currency; those in dollars stand there or behind it."""
+
+
+def _usd_column(order: Order) -> int:
+    return _AMOUNT + (order.currency != USD)
+
+
+def _money(order: Order, amount: Decimal | None, expression: str = "") -> Cell:
+    """An amount in the currency of an order."""
+    if order.currency == USD:
+        return usd(amount, expression)
+    return number(None if amount is None else float(amount), 2, expression)
+
+
+def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str) -> Table:
+    """One order: every part once, in the currency of its quotes."""
+
+    def money(x: OrderLine, amount: Decimal, expression: str) -> Cell:
+        shown = None if x.part.price is None else amount
+        return _money(order, shown, known(x.part, _price_cell(comparison, x.part), expression))
+
+    def support(x: OrderLine) -> Value:
+        if x.support is None:
+            return ""
+        n_units = lines_sum(one, lambda line: line is x.support, UNITS)
+        price = _unit_price(comparison, x.support.part)
+        return _money(order, x.support_amount, f"ROUND({n_units}*{price},2)")
+
+    own, total_usd = order.currency, usd(order.total_usd, f"SUM([r{_AMOUNT + 1}])")
+    in_usd: dict[str, Callable[[OrderLine], Value]] = {
+        "Total, $": lambda x: usd(x.total_usd, lines_sum(one, lambda line: line in x.bought))
+    }
+    columns: dict[str, Callable[[OrderLine], Value]] = {
+        "Part": lambda x: x.part.name,
+        "Part number": lambda x: x.part.part_number,
+        "Quantity": lambda x: cells.count(
+            x.n_bought, lines_sum(one, lambda line: line in x.lines, UNITS)
+        ),
+        f"Unit price, {own}": lambda x: money(
+            x, amount_of(x.part), _unit_price(comparison, x.part)
+        ),
+        f"Line total, {own}": lambda x: money(x, x.amount, "ROUND([c2]*[c3],2)"),
+        f"Support, {own}": support,
+        f"Total, {own}": lambda x: money(x, x.amount + x.support_amount, "[c4]+N([c5])"),
+        **({} if own == USD else in_usd),
+        "Lead time, days": lambda x: _days(x.part.n_lead_days),
+        "Valid until": lambda x: (x.part.price and x.part.price.valid_until) or "",
+    }
+    sums = [_money(order, order.amount, f"SUM([r{_AMOUNT}])"), *([total_usd] * (own != USD))]
+    total: list[Value] = ["Total", *[""] * (_AMOUNT - 1), *sums, "", ""]
+    what = f"order of {order.seller}" if order.seller else seller_name(order)
+    caption = f"Design {one.letter}: {what}"
+    return cells.table_of(caption, order.lines, columns, key=key, total=total)
+
+
+def _price_cell(comparison: Comparison, part: Part) -> str:
+    return price_cell(comparison, part.name)
+
+
+def _unit_price(comparison: Comparison, part: Part) -> str:
+    """What one costs in the currency of its quote, for spreadsheets; a price taken away is none."""
+    where, price = _price_cell(comparison, part), part.price
+    if price is None:
+        return where
+    own = where
+    if price.amount is not None and price.currency != USD:
+        own = f"ROUND({where}/{price.rate!r},2)"
+        own = f"IF({where}={float(price.usd)!r},{float(price.amount)!r},{own})"
+    return f"IF(ISNUMBER({where}),{own},NA())"
+
+
+def _days(n_days: int | None) -> Value:
+    return "" if n_days is None else cells.count(n_days)
+
+
+def _key(one: Candidate, found: Sequence[Order], order: Order) -> str:
+    """The table of an order: no key holds a seller's name."""
+    return f"order-{one.letter.lower()}-{found.index(order) + 1}"
