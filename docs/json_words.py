@@ -86,6 +86,7 @@ WORDS = _PARTS_OF_STEP | {
     "cost_usd": "of the network, with the fixed cost where the plan has one",
     "network_cost_usd": "of the network alone",
     "fixed_cost_usd": "of NPUs and all else that no bandwidth changes",
+    "bill_fabric_usd": "of the network from whole parts, as `report` buys it; null if not known",
     "cost_usd_by_dimension": "network cost of every dimension",
     "busy_fraction_by_dimension": "of the step time, in which NPUs send over the dimension",
     "optimality_gap": "objective over its proven bound, less 1",

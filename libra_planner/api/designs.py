@@ -26,6 +26,7 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.studies.designs import ChosenDesign
 from libra_planner.units import format_time, format_usd, gigabytes_per_s
 from libra_planner.views import design as view
+from libra_planner.views.bought.whole_ports import whole_ports
 from libra_planner.views.cells import Block
 from libra_planner.views.training.found import found_blocks, found_payload
 
@@ -59,8 +60,13 @@ class OneDesign(Shown):
         speeds = ", ".join(f"{gigabytes_per_s(b):.2f}" for b in found.bandwidth_bytes_per_s)
         return (
             f"step time {format_time(found.step_time_s)}, cost {format_usd(found.cost_usd)}; "
-            f"{speeds} GB/s; {self._verdict}"
+            f"{speeds} GB/s; {self._verdict}{self._cannot}"
         )
+
+    @property
+    def _cannot(self) -> str:
+        whole = whole_ports(self.solved_plan, self.figures.bandwidth_bytes_per_s)
+        return "; it cannot be built" if whole is not None and whole.fault else ""
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views import cells, plan
-from libra_planner.views.bought.whole_ports import port_notes
+from libra_planner.views.bought.whole_ports import far_bill_usd, network_bill_usd, sold_words
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.training import memory
 from libra_planner.views.training.step import computed_shares, step_lines, step_payload
@@ -145,6 +145,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **plan.taper_payload(topology, evaluation.bandwidth_bytes_per_s),
         **attributes(evaluation, "step_time_s", **plan.PARTS_OF_THE_STEP),
         **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
+        "bill_fabric_usd": network_bill_usd(problem, evaluation),
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "busy_fraction_by_dimension": busy_fractions(problem, evaluation),
         "equal_bandwidth": {
@@ -240,8 +241,11 @@ def _cost(problem: Problem, evaluation: Evaluation) -> str:
     if option := plan.option_text(problem, evaluation.bandwidth_bytes_per_s):
         bill = f"bill [bold]{format_usd(evaluation.cost_usd)}[/], {network} of it the network"
         return f"{bill}: {escape(option)}"
-    system = f", system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
-    return f"network cost {network}{system * bool(evaluation.fixed_cost_usd)}"
+    bill_usd = far_bill_usd(problem, evaluation)
+    linear = "" if bill_usd is None else " linear"
+    parts = "" if bill_usd is None else f", about [bold]{format_usd(bill_usd)}[/] in whole parts"
+    system = f", system cost [bold]{format_usd(evaluation.cost_usd)}[/]{linear}"
+    return f"network cost {network}{linear}{parts}{system * bool(evaluation.fixed_cost_usd)}"
 
 
 def _fixed_order_line(problem: Problem, fixed_order: FixedOrderOptimum) -> str:
@@ -295,25 +299,24 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
 
 
 def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) -> str:
+    sold = sold_words(problem, evaluation.bandwidth_bytes_per_s)
     if design is not None:
         ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
         digits = int(1e-6 - np.log10(max(design.optimality_gap, _SHOWN_GAP)))
         relative = problem.group_objective != "weighted"
         better = "has a smaller objective" if relative else _BETTER[problem.objective]
         proof = f"no design under these rules {better} by more than one part in 10^{digits}"
-        is_more = any(port_notes(problem, evaluation.bandwidth_bytes_per_s))
-        whole = "; its ports are not sold so: see the note" * is_more
-        return f"Proven optimal: {proof}{ties}{whole}"
+        return f"Proven optimal: {proof}{ties}{sold}"
     n_rules, broken = len(rule_texts(problem)), {one.rule for one in evaluation.violated}
     n_broken = len(broken.intersection(rule_texts(problem)))
     n_unpurchasable = len(broken) - n_broken
     speeds = "1 speed" if n_unpurchasable == 1 else f"{n_unpurchasable} speeds"
     buys = f"; [red]{speeds} cannot be bought[/]" if n_unpurchasable else ""
     if n_broken:
-        return f"[red]Breaks {n_broken} of {n_rules} rules[/]{buys}"
+        return f"[red]Breaks {n_broken} of {n_rules} rules[/]{buys}{sold}"
     if n_rules == 1:
-        return f"Meets its only rule{buys}"
-    return (f"Meets all {n_rules} rules" if n_rules else "No rules to meet") + buys
+        return f"Meets its only rule{buys}{sold}"
+    return (f"Meets all {n_rules} rules" if n_rules else "No rules to meet") + buys + sold
 
 
 def rule_texts(problem: Problem) -> list[str]:

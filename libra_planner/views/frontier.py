@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views import cells, plan
+from libra_planner.views.bought.whole_ports import whole_ports
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.design import bandwidths_GBps
 from libra_planner.views.training import memory
@@ -32,7 +33,18 @@ def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[
         "fixed_cost_usd": problem.fixed_cost_usd,
         "memory": memory.memory_payload(problem.step.memory),
         "points": [_point_row(point) | taper_of(point) | option_of(point) for point in points],
+        "notes": list(_notes(problem, points)),
     }
+
+
+def _notes(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[str]:
+    """Those of the best design, and how many of the others cannot be built."""
+    shown = _best_point(points) or points[-1]
+    yield from plan.built_notes(problem, shown.bandwidth_bytes_per_s)
+    built = [whole_ports(problem, point.bandwidth_bytes_per_s) for point in points]
+    n = sum(1 for one in built if one is not None and one.fault)
+    if n and len(points) > 1:
+        yield f"{n} of these {len(points)} designs cannot be built; check says why"
 
 
 def _point_row(point: FrontierPoint) -> dict[str, Any]:
@@ -66,9 +78,7 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
         yield "* least step time x cost of these; objective performance_per_cost finds the least"
     worst = max(point.optimality_gap for point in points)
     yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
-    shown = _best_point(points) or points[-1]
-    notes = plan.built_notes(problem, shown.bandwidth_bytes_per_s)
-    yield from (escape(f"Note: {note}") for note in notes)
+    yield from (escape(f"Note: {note}") for note in _notes(problem, points))
 
 
 def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from libra_planner.errors import SpecError
-from libra_planner.evaluation import violations_as_built
+from libra_planner.evaluation import Evaluation, violations_as_built
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import NETWORK, Bill
 from libra_planner.step.expression import Array
@@ -20,16 +21,118 @@ if TYPE_CHECKING:
 
 _MORE = 1.05
 """Bandwidth over what is asked for, up to which nothing is said."""
+_NEAR_FRACTION = 0.05
+"""Difference of two prices of a network up to which one of them is enough."""
 
 
-def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
-    """What whole ports carry beyond a design, what they cost, and the rules that they break.
-
-    Nothing of a design that is bought as it is, or that cannot be built, which ``check`` says.
+@dataclass(frozen=True)
+class WholePorts:
+    """What a design of any bandwidths is from whole ports.
 
     Parameters
     ----------
-    problem : from a plan; one that does not say how it is built is left alone.
+    built_Bps : what its ports carry per NPU, shape (n_dims,); ``None`` where nothing can be built.
+    network : the bill of its training network; ``None`` where there is none.
+    fault : why it cannot be built; empty where it can.
+    """
+
+    built_Bps: Array | None = None
+    network: Bill | None = None
+    fault: str = ""
+
+    @property
+    def network_usd(self) -> float | None:
+        """What its network costs; ``None`` where a part has no price."""
+        if self.network is None or self.network.missing:
+            return None
+        return float(self.network.total_usd)
+
+
+def whole_ports(
+    problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]
+) -> WholePorts | None:
+    """A design from whole ports; ``None`` where the plan does not say how it is built.
+
+    ``None`` also under ``prices: bill``, whose options are all whole ports (C22).
+
+    Parameters
+    ----------
+    problem : from a plan.
+    bandwidth_bytes_per_s : per NPU, shape (n_dims,).
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan("0e_rails_2to1")
+    >>> (whole_ports(plan, [450e9, 40e9, 20e9]).built_Bps / 1e9).tolist()
+    [450.0, 50.0, 20.3125]
+    >>> whole_ports(plan, [450e9, 500e9, 250e9]).fault.split(",")[0]
+    'fabric.realization (dim2): got a leaf of 32 positions with 160 links to NPUs and 80 up'
+    """
+    is_built = problem.realization is not None or problem.topology.stacks
+    if not is_built or problem.prices.bills is not None:
+        return None
+    from libra_planner.inputs.bills import Bills
+    from libra_planner.procurement.lines import purchase
+
+    bills, asked_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
+    try:
+        bought = purchase(problem, asked_Bps, bills.catalogue.parts)
+    except SpecError as error:
+        return WholePorts(fault="; ".join(str(replace(x, place=None)) for x in error.faults))
+    return WholePorts(bought.design.bandwidth_Bps, _network(problem, bills, bought))
+
+
+def _network(problem: Problem, bills: Bills, bought: Purchase) -> Bill | None:
+    """The parts of the training fabric; ``None`` where the cluster's other networks do not fit."""
+    try:
+        return bills.bill(problem, bought, None).of(NETWORK)
+    except SpecError:
+        return None
+
+
+def network_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
+    """What the network of a design costs from whole parts; ``None`` where that is not known.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan("0e_rails_2to1")
+    >>> found = plan.evaluate(bandwidth_GBps=[450, 50, 25])
+    >>> found.network_cost_usd, network_bill_usd(plan, found)
+    (11939840.0, 13455846.0)
+    """
+    if problem.prices.bills is not None:
+        return evaluation.network_cost_usd
+    whole = whole_ports(problem, evaluation.bandwidth_bytes_per_s)
+    return None if whole is None else whole.network_usd
+
+
+def far_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
+    """That cost where it is far from what linear prices say; ``None`` where these will do."""
+    bill_usd, linear_usd = network_bill_usd(problem, evaluation), evaluation.network_cost_usd
+    if bill_usd is None or problem.purchasable:
+        return None
+    return bill_usd if abs(bill_usd - linear_usd) > _NEAR_FRACTION * linear_usd else None
+
+
+def sold_words(problem: Problem, bandwidth_bytes_per_s: Array) -> str:
+    """What to say beside a verdict: that a design cannot be built, or is not sold so."""
+    whole = whole_ports(problem, bandwidth_bytes_per_s)
+    if whole is not None and whole.fault:
+        return "; [red]it cannot be built[/]: see the note"
+    is_more = whole is not None and any(_more_notes(problem, bandwidth_bytes_per_s, whole))
+    return "; its ports are not sold so: see the note" * is_more
+
+
+def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
+    """Why a design cannot be built, or what whole ports carry beyond it, cost and break.
+
+    Nothing of a design that is bought as it is.
+
+    Parameters
+    ----------
+    problem : from a plan; of one that does not say how it is built only its speeds are judged.
     bandwidth_bytes_per_s : per NPU, shape (n_dims,).
 
     Examples
@@ -40,26 +143,44 @@ def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     []
     >>> [note.split(":")[0] for note in port_notes(plan, [450e9, 40e9, 20e9])]
     ['dim2 asks 40.00 GB/s of whole ports that have 50.00 GB/s']
+    >>> [note.split(":")[0] for note in port_notes(plan, [450e9, 500e9, 250e9])]
+    ['It cannot be built', 'dim2 has 500.00 GB/s, more than nvlink4-8 inside it has (450.00 GB/s)']
     """
-    is_built = problem.realization is not None or problem.topology.stacks
-    if not is_built or problem.prices.bills is not None or problem.purchasable:
-        return
-    from libra_planner.inputs.bills import Bills
-    from libra_planner.procurement.lines import purchase
+    asked_Bps = np.asarray(bandwidth_bytes_per_s)
+    whole = whole_ports(problem, asked_Bps)
+    if whole is not None and whole.fault:
+        yield f"It cannot be built: {whole.fault}"
+    yield from _fast_notes(problem, asked_Bps)
+    if whole is not None:
+        yield from _more_notes(problem, asked_Bps, whole)
 
-    bills, asked_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
-    try:
-        bought = purchase(problem, asked_Bps, bills.catalogue.parts)
-    except SpecError:
+
+def _fast_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:
+    """A network that is faster than the scale-up domain inside it: no server has such NICs."""
+    domain = problem.scale_up
+    if domain is None:
         return
-    network = _network_bill(problem, bought, bills)
-    if text := network.faster_text:
+    inside, names = domain.dims(problem.topology), problem.topology.labels
+    own_Bps = float(sum(asked_Bps[dim] for dim in inside))
+    for dim in range(len(inside), problem.topology.n_dims):
+        if asked_Bps[dim] > own_Bps:
+            yield (
+                f"{names[dim]} has {format_bandwidth(asked_Bps[dim])}, more than {domain.name} "
+                f"inside it has ({format_bandwidth(own_Bps)}): is that meant?"
+            )
+            return
+
+
+def _more_notes(problem: Problem, asked_Bps: Array, whole: WholePorts) -> Iterator[str]:
+    """What is bought beyond what is asked for; nothing of speeds that are sold."""
+    built_Bps = whole.built_Bps
+    if built_Bps is None or problem.purchasable:
+        return
+    if whole.network is not None and (text := whole.network.faster_text):
         yield f"{text}. Give a port_speed that is sold"
-    built_Bps = bought.design.bandwidth_Bps
     if more := [int(dim) for dim in np.flatnonzero(built_Bps > asked_Bps * _MORE)]:
-        yield _more_text(
-            problem, asked_Bps, built_Bps, more, _price_text(problem, asked_Bps, network)
-        )
+        price = _price_text(float(problem.network_cost_usd(asked_Bps)), whole.network_usd)
+        yield _more_text(problem, asked_Bps, built_Bps, more, price)
 
 
 def _more_text(
@@ -81,17 +202,7 @@ def _more_text(
     )
 
 
-def _network_bill(problem: Problem, bought: Purchase, bills: Bills) -> Bill:
-    """The parts of the training fabric; none of a cluster whose other networks do not fit."""
-    try:
-        return bills.bill(problem, bought, None).of(NETWORK)
-    except SpecError:
-        return Bill(())
-
-
-def _price_text(problem: Problem, asked_Bps: Array, network: Bill) -> str:
-    linear_usd = float(problem.network_cost_usd(asked_Bps))
-    if network.missing or not network.lines or not linear_usd:
+def _price_text(linear_usd: float, network_usd: float | None) -> str:
+    if network_usd is None or not linear_usd:
         return ""
-    bill, linear = format_usd(float(network.total_usd)), format_usd(linear_usd)
-    return f": the network costs about {bill}, not {linear}"
+    return f": the network costs about {format_usd(network_usd)}, not {format_usd(linear_usd)}"
