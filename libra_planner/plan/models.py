@@ -322,8 +322,7 @@ class WorkloadSpec(FileModel):
 
     Parameters
     ----------
-    assumptions : What was assumed, a sentence each. Results print them as notes, but not beside the
-        step of a whole model.
+    assumptions : What was assumed, a sentence each. Results print them as notes.
     """
 
     source: SourceText

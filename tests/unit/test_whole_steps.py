@@ -220,6 +220,12 @@ def test_experts_are_placed_over_neighbouring_ranks(tmp_path: Path) -> None:
     assert "weight grad reduce-scatter, edp" in labels
 
 
+def test_what_a_models_file_assumes_is_said_beside_its_step(tmp_path: Path) -> None:
+    keys = ["workload=deepseek-v3", "parallelism={ep: 32, pp: 8, dp: 256}", "memory=ignore"]
+    notes = _plan(tmp_path, *keys).text.notes
+    assert "without the module that predicts a second token" in " ".join(notes)
+
+
 def test_exchanges_have_numbers_and_ways_of_their_own(tmp_path: Path) -> None:
     keys = ["workload=qwen3-30b-a3b", "parallelism={dp: 2048, ep: 16}", "global_batch=2048"]
     keys += ["memory=ignore"]

@@ -23,7 +23,7 @@ from libra_planner.plan.steps.strategies import (
     strategy_words,
 )
 from libra_planner.plan.systems import System
-from libra_planner.plan.workloads import load_transformer
+from libra_planner.plan.workloads import load_transformer, transformer_spec
 from libra_planner.reading.rules import MemoryLimits
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
@@ -235,7 +235,8 @@ class WholeStep:
 
     def notes(self, training: ModelTraining) -> tuple[str, ...]:
         """What the step takes for granted, for people."""
-        found, other = list(self.memory.notes), self.system
+        found = [*transformer_spec(self.path).assumptions, *self.memory.notes]
+        other = self.system
         if other is not None and other.computes and self._own is None:
             held = f"{other.computes} of {other.label} are of {other.npu}"
             found.append(f"{held}: those of {self._npu.name} stay published")
