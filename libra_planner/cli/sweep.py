@@ -199,18 +199,30 @@ def _tell_remarks(results: Results) -> None:
 
 def _write_pictures(results: Results, options: argparse.Namespace) -> None:
     """Figures and the page; their names stay out of what is data on stdout."""
+    asked = (options.plot and not options.x) or options.html
+    answer = _answer(results, options) if asked and _question(options) else None
     if options.plot:
         from libra_planner.views.sweeps.figures import plot
 
-        plot(results, options.plot, x=options.x, y=options.y)
+        plot(results, options.plot, x=options.x, y=options.y, answer=answer)
     if options.html:
         from libra_planner.views.sweeps.page import write_page
 
-        asked = options.sql is not None or options.group_by or options.pareto or options.top
-        write_page(results, options.html, _answer(results, options) if asked else None)
+        write_page(results, options.html, answer)
     is_data = options.json or options.csv == STDOUT
     for file in (*(options.plot or ()), *([options.html] if options.html else ())):
         print(file, file=sys.stderr if is_data else sys.stdout)
+
+
+def _question(options: argparse.Namespace) -> str:
+    """The option that asks for some of the designs; empty without one."""
+    asked = {
+        "--sql": options.sql is not None,
+        "--group-by": options.group_by,
+        "--pareto": options.pareto,
+        "--top": options.top,
+    }
+    return next((name for name, is_asked in asked.items() if is_asked), "")
 
 
 def _refuse_misuse(options: argparse.Namespace) -> None:
@@ -222,13 +234,17 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
         time = {"bill": "billed_step_time_s"}.get(options.by, "effective_step_time_s")
         got, fix = "got --by with --sql", f"write ORDER BY {time} in the query"
         raise SpecError.at("--by", got, "expected one of them", fix)
+    expected = "expected a figure along --x, or over --x and --y"
     if (options.x or options.y) and not options.plot:
         got, fix = "got an axis without --plot", "add --plot FILE"
     elif options.y and not options.x:
         got, fix = "got --y without --x", "add --x, or write --x instead"
+    elif options.x and (question := _question(options)):
+        got, fix = f"got an axis with {question}", f"leave {question} out: these figures take all"
+        expected = "expected one of them"
     else:
         return
-    raise SpecError.at("--x, --y", got, "expected a figure along --x, or over --x and --y", fix)
+    raise SpecError.at("--x, --y", got, expected, fix)
 
 
 def _without_inf(value: Any) -> Any:

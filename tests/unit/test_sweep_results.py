@@ -6,10 +6,12 @@ import csv
 import io
 import itertools
 import json
+import math
 import random
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ import pytest
 import yaml
 
 import libra_planner as lp
+from libra_planner.api.shown import new_axes
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.results import Answer, Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
-from libra_planner.views.sweeps.figures import free_places
+from libra_planner.views.sweeps.drawing import free_places
+from libra_planner.views.sweeps.figures import draw
 from libra_planner.views.sweeps.points import Points
 from tests.conftest import Outcome
 
@@ -569,7 +573,8 @@ def test_the_page_of_all_designs(
         )
         assert f"Row {row['row']}. " in card
     assert "12 invalid" in text
-    assert page.data["labels"] == "row"  # Values of shapes are too long.
+    # Values of shapes are too long.
+    assert all(label == f"row {page.rows[i]['row']}" for i, label in page.data["front"])
 
 
 def test_the_page_of_a_run_that_is_not_finished(run: Run, directory: Path, tmp_path: Path) -> None:
@@ -667,3 +672,105 @@ def test_a_fault_of_an_axis_stands_at_the_axis(run: Run, tmp_path: Path) -> None
     (tmp_path / "s.yaml").write_text("base: 0e_rails_2to1\naxes:\n  parallelism.tp: [7, 3]\n")
     said = run("sweep", "plan", tmp_path / "s.yaml").err
     assert "s.yaml:3:3: parallelism of parallelism.tp 7: got tp 7 x" in said
+
+
+# Pictures near the frontier -----------------------------------------------------------------------
+
+
+def _points(rows: list[dict[str, Any]], axes: tuple[str, ...]) -> Points:
+    rows = [{"row": i, **row} for i, row in enumerate(rows)]
+    return Points(tuple(rows), axes, (), "step_time_s", "cost_usd")
+
+
+def _tp_nic_taper() -> Points:
+    """The axis tp moves the time most, and one of its values is far off."""
+    rows = [
+        {"tp": tp, "nic": nic, "taper": 1 + 7 * k / 93, "cost_usd": 1e7 * (3 + nic / 50 - k / 400),
+         "step_time_s": {8: 8.0, 16: 9.0, 2: 22.0}[tp] + 2 / nic + k / 1000}
+        for tp in (2, 8, 16)
+        for nic in (12.5, 25, 50, 100)
+        for k in range(94)
+    ]  # fmt: skip
+    return _points(rows, ("tp", "nic", "taper"))
+
+
+def test_pictures_leave_out_what_is_far_from_the_frontier() -> None:
+    points = _tp_nic_taper()
+    (front,) = points.fronts.values()
+    assert {points.rows[i]["tp"] for i in front} == {8}
+    slowest = max(points.rows[i]["step_time_s"] for i in front)
+    extent = slowest - points.rows[front[0]]["step_time_s"]
+    for i, row in enumerate(points.rows):
+        assert (i in points.far) == (row["step_time_s"] > slowest + extent)
+    assert points.far_words == "752 of 1,128 designs lie beyond the picture, up to 22.253 s"
+    beside = _points([{"cost_usd": 3e6 - k, "step_time_s": 1.0 + k} for k in range(9)], ())
+    assert (beside.far, beside.far_words) == (frozenset(), "")
+    alone = _points([{"cost_usd": 1e6, "step_time_s": 1.0 + k} for k in range(9)], ())
+    assert alone.far == frozenset()
+
+
+def test_labels_name_and_round_what_differs_on_the_frontier() -> None:
+    points = _tp_nic_taper()
+    assert points.labels_say == "on all of the frontier: tp 8"
+    assert set(points.labels.values()) >= {"nic 100, taper 1", "nic 12.5, taper 8"}
+    assert max(map(len, points.labels.values())) <= len("nic 12.5, taper 1.08")
+    assert len(set(points.labels.values())) == len(points.labels)
+
+
+def test_the_axis_that_moves_the_time_most_is_always_shown() -> None:
+    rows = [
+        {"tp": tp, "a": a, "b": b, "cost_usd": 1e6 + a + b / 10, "step_time_s": tp + (a + b) / 1e4}
+        for tp in (1, 2)
+        for a in range(12)
+        for b in range(20)
+    ]
+    points = replace(_points(rows, ("a", "b", "tp")), cost="")
+    ways, left = points.ways({"colour": math.inf, "marker": 8})
+    assert ways == {"tp": "marker", "b": "colour"}
+    assert left == ["a"]
+    assert points.ways({"colour": math.inf})[0] == {"tp": "colour"}
+
+
+def test_a_figure_has_the_designs_of_its_question(
+    run: Run, directory: Path, tmp_path: Path
+) -> None:
+    results = lp.sweep_results(directory)
+
+    def n_points(answer: Answer | None) -> int:
+        axes = new_axes()
+        draw(results, axes, None, None, answer)
+        return sum(len(group.get_offsets()) for group in axes.collections)
+
+    assert n_points(results.pareto()) == len(results.pareto().rows)
+    assert n_points(None) == 24
+    sizes = []
+    for question in (["--pareto"], []):
+        run("sweep", "show", directory, *question, "--plot", tmp_path / "f.svg")
+        sizes.append((tmp_path / "f.svg").read_text().count("<use "))
+    assert sizes[0] < sizes[1]
+    outcome = run("sweep", "show", directory, "--pareto", "--plot", "f.svg", "--x", "budget")
+    assert outcome.code == 2
+    assert "got an axis with --pareto, expected one of them; leave --pareto out" in outcome.err
+    outcome = run("sweep", "show", directory, "--sql", "SELECT 1 AS a", "--plot", "f.svg")
+    assert outcome.code == 2
+    assert "--plot: got the columns a, expected seconds_per_sequence and cost_usd" in outcome.err
+
+
+def test_tiers_behind_one_port_are_not_added(run: Run, tmp_path: Path) -> None:
+    run("sweep", "run", "13_tapers", "-o", tmp_path / "tapers")
+    run("sweep", "show", tmp_path / "tapers", "--plot", tmp_path / "f.svg", "--x", "nic")
+    text = (tmp_path / "f.svg").read_text()
+    assert "Tiers in brackets share the NIC: their bandwidths do not add up." in text
+    assert "dim3, spine" in text
+    figure = lp.sweep_results(tmp_path / "tapers").plot("nic")
+    heights = {line.get_label(): max(line.get_ydata()) for line in figure.get_lines()}
+    assert heights == {"dim1, node": 450.0, "dim2, leaf": 100.0, "dim3, spine": 100.0}
+
+
+def test_the_legend_of_a_small_figure_is_below_its_axis(directory: Path) -> None:
+    axes = lp.sweep_results(directory).plot()
+    axes.figure.draw_without_rendering()
+    box = axes.xaxis.label.get_window_extent()
+    legends = [one for one in axes.artists if hasattr(one, "legend_handles")]
+    assert legends
+    assert all(one.get_window_extent().y1 < box.y0 for one in legends)

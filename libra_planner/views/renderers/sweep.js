@@ -4,10 +4,12 @@ const { columns, rows } = data, $ = id => document.getElementById(id);
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00"];
 const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 const SHAPES = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.6,-3.6h7.2v7.2h-7.2z", "M0,-4.6L4.4,3.6H-4.4z",
-  "M0,-5.2L5.2,0L0,5.2L-5.2,0z", "M0,4.6L4.4,-3.6H-4.4z", "M-4,-1.4h2.6v-2.6h2.8v2.6h2.6v2.8h-2.6v2.6h-2.8v-2.6h-2.6z"];
+  "M0,-5.2L5.2,0L0,5.2L-5.2,0z", "M0,4.6L4.4,-3.6H-4.4z", "M-4,-1.4h2.6v-2.6h2.8v2.6h2.6v2.8h-2.6v2.6h-2.8v-2.6h-2.6z",
+  "M-4.6,0L3.6,-4.4V4.4z", "M4.6,0L-3.6,-4.4V4.4z"];
 const DRAWN = new Set(["svg", "g", "path", "line", "rect", "text", "title"]);
 const at = name => columns.findIndex(one => one.name === name);
-const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0,
+const far = new Set(data.far);
+const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0, all: !far.size, zoom: null,
   x: at(data.x), y: at(data.y), colour: at(data.colour), marker: at(data.marker) };
 const front = new Map(data.front), parallel = data.parallel.map(at);
 let active = rows.map((_, i) => i), isActive = new Set(active);
@@ -23,17 +25,30 @@ for (const one of columns) {
   one.shown = v => v === null ? "-" : v === true ? "yes" : v === false ? "no" : one.text ? String(v) : format.format(v * one.scale);
   const k = columns.indexOf(one), known = rows.map(row => row[k]).filter(v => v !== null);
   if (one.text) one.values ??= [...new Set(known)].sort();
-  else [one.low, one.high] = known.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
-  one.log = !one.text && !one.axis && one.low > 0 && one.high > data.many * one.low;
   one.title = `${one.label}${one.unit ? `, ${one.unit}` : ""}`;
+}
+/** Whether pictures hold a design: beyond the frontier's neighbourhood only where all are wanted. */
+const inView = i => state.all || !far.has(i);
+/** The ends of columns among the designs that pictures hold. */
+function measure() {
+  for (const [k, one] of columns.entries()) {
+    if (one.text) continue;
+    const found = rows.filter((row, i) => row[k] !== null && inView(i)).map(row => row[k]);
+    [one.low, one.high] = found.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    one.log = !one.axis && one.low > 0 && one.high > data.many * one.low;
+  }
 }
 const words = rows.map(row => columns.map((one, k) => one.shown(row[k])).join(" ").toLowerCase());
 /** Where a value stands between the ends of its column, 0 to 1; values of few at equal distances. */
-function place(one, v, even = true) {
+function place(one, v, even = true, [low, high] = [one.low, one.high]) {
   if (v === null) return null;
   if (one.values && (even || one.text)) return one.values.length > 1 ? one.values.indexOf(v) / (one.values.length - 1) : 0.5;
   const size = x => one.log ? Math.log(x) : x;
-  return one.high > one.low ? (size(v) - size(one.low)) / (size(one.high) - size(one.low)) : 0.5;
+  return high > low ? (size(v) - size(low)) / (size(high) - size(low)) : 0.5;
+}
+/** The value at a place of a picture. */
+function valueAt(one, t, [low, high] = [one.low, one.high]) {
+  return one.log ? low * (high / low) ** t : low + t * (high - low);
 }
 function ramp(t) {
   const k = Math.min(RAMP.length - 2, Math.floor(t * (RAMP.length - 1))), f = t * (RAMP.length - 1) - k;
@@ -50,20 +65,20 @@ const colourOf = i => colour(state.colour < 0 ? null : rows[i][state.colour]);
 const shapeOf = i => SHAPES[state.marker < 0 ? 0 : Math.max(0, columns[state.marker].values.indexOf(rows[i][state.marker]))];
 /** Designs that are drawn: of very many evenly spread ones, and the frontier last, on top. */
 function drawn() {
-  const pick = list => list.filter((i, k) => !front.has(i) && (Math.imul(k, 2654435761) >>> 0) * list.length < data.most * 2 ** 32);
+  const pick = list => list.filter(inView).filter((i, k, list) => !front.has(i) && (Math.imul(k, 2654435761) >>> 0) * list.length < data.most * 2 ** 32);
   return [...new Set([...pick(rows.map((_, i) => i).filter(i => !isActive.has(i))), ...pick(active), ...[...front.keys()].reverse()])];
 }
-function ticks(one, k) {
-  if (one.values && (k || one.text)) {
+function ticks(one, even, ends = [one.low, one.high]) {
+  if (one.values && (even || one.text)) {
     const step = Math.ceil(one.values.length / 10);
     return one.values.filter((_, j) => j % step === 0).map(v => [place(one, v), one.ticks?.[v] ?? one.shown(v)]);
   }
-  const low = one.low * one.scale, high = one.high * one.scale, rough = (high - low) / 5;
-  if (!(rough > 0)) return [[0.5, one.shown(one.low)]];
+  const low = ends[0] * one.scale, high = ends[1] * one.scale, rough = (high - low) / 5;
+  if (!(rough > 0)) return [[0.5, one.shown(ends[0])]];
   if (one.log) {
     const powers = [], steps = high / low > 1000 ? [1] : [1, 2, 5];
     for (let p = 10 ** Math.floor(Math.log10(low)); p <= high; p *= 10) powers.push(...steps.map(m => m * p).filter(v => v >= low && v <= high));
-    return powers.map(v => [place(one, v / one.scale), Number(v.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 9 })]);
+    return powers.map(v => [place(one, v / one.scale, false, ends), Number(v.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 9 })]);
   }
   const ten = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find(m => m * ten >= rough) * ten, found = [];
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
@@ -78,40 +93,92 @@ function scatter() {
   const [cx, cy] = [columns[state.x], columns[state.y]], box = $("scatter");
   const W = state.width || box.clientWidth || 600, H = Math.max(280, Math.min(420, W * 0.68)), m = { l: 66, r: 24, t: 14, b: 40 };
   if (!cx || !cy) return box.replaceChildren();
-  const X = v => m.l + (W - m.l - m.r) * (0.04 + 0.92 * place(cx, v, false)), Y = v => H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * place(cy, v, false));
+  const zoom = state.zoom ?? [[cx.low, cx.high], [cy.low, cy.high]], inX = t => m.l + (W - m.l - m.r) * (0.04 + 0.92 * t), inY = t => H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
+  const X = v => inX(place(cx, v, false, zoom[0])), Y = v => inY(place(cy, v, false, zoom[1]));
   const svg = make("svg", { width: W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${cy.title} over ${cx.title}` });
-  for (const [t, text] of ticks(cx)) {
-    const x = m.l + (W - m.l - m.r) * (0.04 + 0.92 * t);
+  for (const [t, text] of ticks(cx, false, zoom[0])) {
+    const x = inX(t);
     svg.append(make("line", { class: "line", x1: x, x2: x, y1: m.t, y2: H - m.b }), make("text", { class: "soft", x, y: H - m.b + 15, "text-anchor": "middle" }, cut(text, 14)));
   }
-  for (const [t, text] of ticks(cy)) {
-    const y = H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
+  for (const [t, text] of ticks(cy, false, zoom[1])) {
+    const y = inY(t);
     svg.append(make("line", { class: "line", x1: m.l, x2: W - m.r, y1: y, y2: y }), make("text", { class: "soft", x: m.l - 6, y: y + 4, "text-anchor": "end" }, cut(text, 9)));
   }
   svg.append(make("text", { class: "name", x: (m.l + W - m.r) / 2, y: H - 6, "text-anchor": "middle" }, cx.title + (cx.log ? " (log)" : "")),
     make("text", { class: "name", transform: `translate(13 ${(m.t + H - m.b) / 2}) rotate(-90)`, "text-anchor": "middle" }, cy.title + (cy.log ? " (log)" : "")));
-  const known = drawn().filter(i => rows[i][state.x] !== null && rows[i][state.y] !== null), spots = new Map();
+  const known = drawn().filter(hasPoint), spots = new Map(), others = [];
   for (const i of known) {
     const x = X(rows[i][state.x]), y = Y(rows[i][state.y]), lost = isActive.has(i) ? "" : " off";
+    if (x < m.l || x > W - m.r || y < m.t || y > H - m.b) continue;
+    others.push([x, y]);
     if (front.has(i) && !lost) spots.set(i, [x, y]);
     svg.append(make("path", { "data-i": i, d: shapeOf(i), transform: `translate(${x} ${y})`, fill: colourOf(i), class: `${front.has(i) && data.rims ? "front" : ""}${lost}` }));
   }
   const taken = [...spots.values()].map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
+  const covers = own => others.filter(([x, y]) => meets(own, [x - 4, y - 4, x + 4, y + 4])).length;
+  let n = 0;
   for (const [i, text] of front) {
     if (!spots.has(i) || taken.length >= spots.size + data.most_labels) continue;
     const [x, y] = spots.get(i), w = 5.9 * text.length, sides = [];
-    for (const d of [8, 20]) sides.push([-w / 2, -d], [d, 4], [-w / 2, d + 9], [-w - d, 4], [d, -d], [d, d + 9], [-w - d, -d], [-w - d, d + 9]);
-    const free = sides.map(([a, b]) => [x + a, y + b - 10, x + a + w, y + b + 2]).find(own => own[0] > m.l && own[2] < W && own[1] > 0 && own[3] < H - m.b && !taken.some(other => meets(own, other)));
-    if (free) { taken.push(free); svg.append(make("text", { x: free[0], y: free[3] - 2 }, text)); }
+    for (const d of [8, 20, 34]) sides.push([-w / 2, -d], [d, 4], [-w / 2, d + 9], [-w - d, 4], [d, -d], [d, d + 9], [-w - d, -d], [-w - d, d + 9]);
+    const free = sides.map(([a, b]) => [x + a, y + b - 10, x + a + w, y + b + 2]).filter(own => own[0] > m.l && own[2] < W && own[1] > 0 && own[3] < H - m.b && !taken.some(other => meets(own, other)));
+    const own = free.find(one => !covers(one)) ?? (n < 3 ? free[0] : undefined);  // The first three are those that a reader looks for.
+    n += 1;
+    if (!own) continue;
+    taken.push(own);
+    const nearest = [Math.min(own[2], Math.max(own[0], x)), Math.min(own[3], Math.max(own[1], y))];
+    svg.append(make("line", { class: "lead", x1: x, y1: y, x2: nearest[0], y2: nearest[1] }), make("text", { x: own[0], y: own[3] - 2 }, text));
   }
+  zoomed(svg, cx, cy, zoom, (x, y) => [(x - m.l) / (W - m.l - m.r), (H - m.b - y) / (H - m.t - m.b)].map((t, k) => k ? (t - 0.05) / 0.9 : (t - 0.04) / 0.92));
   box.replaceChildren(svg);
-  const names = front.size ? `; labels on the frontier: ${data.labels}` : "";
+  const names = front.size && data.labels ? `; ${data.labels}` : "";
   $("scatter-title").textContent = `${cy.label} against ${cx.label}${names}`;
+  $("beyond").textContent = state.all ? "" : `${data.beyond}.`;
+  $("near").hidden = !far.size || (!state.all && !state.zoom);
+  $("all").hidden = state.all && !state.zoom;
+}
+/** Zoom into what a mouse drags over; touch scrolls the page. */
+function zoomed(svg, cx, cy, zoom, places) {
+  if (cx.text || cy.text) return;
+  const mark = make("rect", { class: "brush" });
+  let from = null;
+  const spot = event => { const box = svg.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  const ends = (a, b) => [0, 1].map(k => [Math.min(a[k], b[k]), Math.max(a[k], b[k])]);
+  svg.addEventListener("pointerdown", event => {
+    if (event.pointerType === "touch" || event.button) return;
+    from = spot(event);
+    svg.setPointerCapture(event.pointerId);
+    event.preventDefault();
+  });
+  svg.addEventListener("pointermove", event => {
+    if (!from) return;
+    const [[x, right], [y, low]] = ends(from, spot(event));
+    for (const [key, value] of Object.entries({ x, y, width: right - x, height: low - y })) mark.setAttribute(key, value);
+    svg.append(mark);
+  });
+  svg.addEventListener("pointerup", event => {
+    if (!from) return;
+    const [[x, right], [y, low]] = ends(from, spot(event)), a = places(x, low), b = places(right, y);
+    from = null;
+    mark.remove();
+    if (right - x < 6 || low - y < 6) return;
+    state.zoom = [cx, cy].map((one, k) => [valueAt(one, a[k], zoom[k]), valueAt(one, b[k], zoom[k])]);
+    scatter();
+  });
+}
+/** Show all designs, or the frontier and its neighbourhood. */
+function view(all) {
+  state.all = all;
+  state.zoom = null;
+  state.brushes.clear();
+  measure();
+  filter();
+  draw();
 }
 function legends() {
   const item = (shape, fill, text) => { const svg = make("svg", { viewBox: "-7 -7 14 14" }, make("path", { d: shape, fill })); return make("span", {}, svg, text); };
   const list = [], one = columns[state.colour], two = columns[state.marker];
-  const there = k => { const found = new Set(rows.filter((_, i) => hasPoint(i)).map(row => row[k])); return ([, v]) => found.has(v); };
+  const there = k => { const found = new Set(rows.filter((_, i) => hasPoint(i) && inView(i)).map(row => row[k])); return ([, v]) => found.has(v); };
   if (one && one.values && one.values.length <= COLOURS.length) list.push(make("b", {}, `${one.label}:`), ...one.values.map((v, k) => item(SHAPES[0], COLOURS[k], one.shown(v))));
   else if (one) {
     const bar = make("i", { class: "ramp" }), ends = one.values ? [one.values[0], one.values.at(-1)] : [one.low, one.high];
@@ -176,10 +243,10 @@ function table() {
     if (text.length > 20) cell.title = text;
     return cell;
   }))));
-  const n = rows.length, few = drawn().length;
+  const n = rows.length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
   $("count").textContent = `${active.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
   $("more").hidden = active.length <= state.n;
-  $("note").textContent = [front.size ? "Bold rows are on the frontier." : "", few < n ? `The pictures draw ${few.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
+  $("note").textContent = [front.size ? "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
     active.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
   $("note").classList.toggle("cut", active.length > 60);
 }
@@ -197,8 +264,9 @@ function choices(id, names, none) {
   const list = names.map(k => make("option", { value: k }, columns[k].label));
   $(id).append(...(none ? [make("option", { value: -1 }, "none")] : []), ...list);
   $(id).value = state[id];
-  $(id).addEventListener("change", event => { state[id] = Number(event.target.value); draw(); });
+  $(id).addEventListener("change", event => { state[id] = Number(event.target.value); state.zoom = null; draw(); });
 }
+measure();
 if (state.x < 0 || state.y < 0) [state.x, state.y] = [1, 0].map(j => parallel.filter(k => !columns[k].text).at(j) ?? parallel[0] ?? -1);
 state.sort = at(data.y);
 const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis || !columns[k].text);
@@ -211,6 +279,8 @@ columns.forEach((one, k) => {
 });
 $("filter").addEventListener("input", event => { state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean); filter(); });
 $("clear").addEventListener("click", () => { $("filter").value = ""; state.words = []; state.brushes.clear(); filter(); axes(); });
+$("near").addEventListener("click", () => view(false));
+$("all").addEventListener("click", () => view(true));
 $("more").addEventListener("click", () => { state.n += 1000; table(); });
 document.addEventListener("pointerover", event => {
   document.querySelectorAll(".hot").forEach(node => node.classList.remove("hot"));

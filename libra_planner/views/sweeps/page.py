@@ -32,7 +32,8 @@ _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
 _MOST_VALUES = 12
 """Values of an axis up to which they stand at equal distances."""
-_MOST_MARKERS = 6
+_ROOM = {"colour": math.inf, "marker": 8}
+"""Values that a way of the scatter tells apart."""
 _MOST_AXES = 9
 _MOST_CARDS = 8
 _MOST_DIGITS = 6
@@ -218,7 +219,7 @@ def page_data(points: Points) -> dict[str, Any]:
         _column(points, one, [row[name] for row in points.rows])
         for name, one in points.columns.items()
     ]
-    coloured, marked = _looks(points)
+    ways = {way: axis for axis, way in points.ways(_ROOM)[0].items()}
     return {
         "columns": columns,
         "rows": [[row[name] for name in points.columns] for row in points.rows],
@@ -227,21 +228,16 @@ def page_data(points: Points) -> dict[str, Any]:
         "drawn": points.has_optimum or not points.time,
         "x": points.cost,
         "y": points.time,
-        "colour": coloured,
-        "marker": marked,
+        "colour": ways.get("colour", ""),
+        "marker": ways.get("marker", ""),
+        "far": sorted(points.far),
+        "beyond": points.far_words,
         "parallel": list(_parallel(points, columns))[:_MOST_AXES],
         "most": _MOST_DRAWN,
         "many": MANY_TIMES,
         "most_labels": MOST_LABELS,
         "rims": len(points.labels) <= MOST_RIMS,
     }
-
-
-def _looks(points: Points) -> tuple[str, str]:
-    """Axes that colour and marker tell."""
-    first, *others = (*points.independent(), "")
-    few = (x for x in others if x and len({row[x] for row in points.rows}) <= _MOST_MARKERS)
-    return first, next(few, "")
 
 
 def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, Any]:

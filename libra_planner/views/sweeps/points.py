@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ MOST_POINTS = 20_000
 _LONGEST = 32
 """Letters of a value in a name before it is cut."""
 _LONGEST_LABEL = 32
+_LEAST_REACH = 0.03
+"""Of the smallest figure of a frontier: so far at least its neighbourhood goes."""
+_FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
+_MOST_GROUPS = 12
+"""Values of an axis up to which each is a group of designs by itself."""
 MOST_LABELS = 24
 """Labels of a picture; of a longer frontier evenly spaced designs have them."""
 MANY_TIMES = 30
@@ -116,26 +122,53 @@ class Points:
     def labels(self) -> dict[int, str]:
         """Labels of the designs of the frontiers, those first that a reader looks for.
 
-        They are the values of the axes, or of all of them the rows where some values are long.
+        They are axes with their values, where that is long the values, or the rows.
         """
         places = self._sought()
-        names = {i: ", ".join(self.value(i, axis) for axis in self.told) for i in places}
-        if not self.told or max(map(len, names.values()), default=0) > _LONGEST_LABEL:
-            return {i: self._number(i) for i in places}
-        return names
+        differ = [axis for axis in self.told if axis not in self._common()]
+        for form in ("{axis} {value}", "{value}"):
+            names = {
+                i: ", ".join(form.format(axis=visible(x), value=self.value(i, x)) for x in differ)
+                for i in places
+            }
+            if differ and max(map(len, names.values()), default=0) <= _LONGEST_LABEL:
+                return names
+        return {i: self._number(i) for i in places}
 
     @property
     def labels_say(self) -> str:
-        """What labels are."""
-        is_number = any(text.startswith("row ") for text in self.labels.values())
-        return "row" if is_number else ", ".join(map(visible, self.told))
+        """What labels are, and what they leave out as it is the same on the whole frontier."""
+        if not self.labels:
+            return ""
+        first, label = next(iter(self.labels.items()))
+        common = self._common()
+        is_number = label == self._number(first)
+        differ = [visible(axis) for axis in self.told if axis not in common]
+        is_named = is_number or any(label.startswith(f"{axis} ") for axis in differ)
+        said = [] if is_named else [f"labels: {', '.join(differ)}"]
+        same = [f"{visible(axis)} {self.value(first, axis)}" for axis in common]
+        if same and not is_number:
+            said.append(f"on all of the frontier: {', '.join(same)}")
+        return "; ".join(said)
+
+    def _common(self) -> list[str]:
+        """The axes that have one value on the frontiers, of several designs."""
+        front = [i for one in self.fronts.values() for i in one]
+        if len(front) < 2:
+            return []
+        return [axis for axis in self.told if len({self.rows[i][axis] for i in front}) == 1]
 
     def value(self, i: int, axis: str) -> str:
         """A value of an axis for people, not too long."""
         value = self.rows[i][axis]
-        text = f"{value:.6g}" if isinstance(value, float) else self.columns[axis].cell(value)
+        is_number = isinstance(value, float)
+        text = f"{value:.{self._n_digits[axis]}g}" if is_number else self.columns[axis].cell(value)
         text = visible(text)
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+    @cached_property
+    def _n_digits(self) -> dict[str, int]:
+        return {axis: n_digits({row[axis] for row in self.rows}) for axis in self.axes}
 
     def shown(self, i: int, column: str) -> str:
         """A figure for people."""
@@ -144,13 +177,62 @@ class Points:
     @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
         """The designs that no other one beats in time and cost, fastest first, of each work."""
+        return {work: self._front(places) for work, places in self._ranked.items()}
+
+    @cached_property
+    def _ranked(self) -> dict[tuple[Any, ...], list[int]]:
+        """The designs that have the figures of a frontier, of each work."""
         if not self.time or self.is_mixed:
             return {}
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(self.rows):
             if all(_is_number(row[name]) for name in (self.time, self.cost) if name):
                 found.setdefault(tuple(row[name] for name in self.apart), []).append(i)
-        return {work: self._front(places) for work, places in found.items()}
+        return found
+
+    @cached_property
+    def far(self) -> frozenset[int]:
+        """Designs that would flatten the frontier of a picture: a picture leaves them out.
+
+        They are slower or dearer than all of the frontier by more than its own extent, where
+        others are so by more than twice that.
+        """
+        found: set[int] = set()
+        for work, front in self.fronts.items():
+            for name in (self.time, self.cost) if self.cost and len(front) > 1 else ():
+                figures = {i: self.rows[i][name] for i in self._ranked[work]}
+                least, most = (end(figures[i] for i in front) for end in (min, max))
+                reach = max(most - least, _LEAST_REACH * least)
+                if max(figures.values()) > most + 2 * reach:
+                    found |= {i for i, figure in figures.items() if figure > most + reach}
+        return frozenset(found)
+
+    @property
+    def far_words(self) -> str:
+        """What a picture leaves out; empty where that is nothing."""
+        if not self.far:
+            return ""
+        ends = []
+        for name in (self.time, self.cost):
+            last = max(self.far, key=lambda i: self.rows[i][name])
+            if self.rows[last][name] > max(self.rows[i][name] for i in self.near):
+                ends.append(self.shown(last, name))
+        n = sum(map(len, self._ranked.values()))
+        one = len(self.far) == 1
+        return (
+            f"{len(self.far):,} of {n:,} designs {'lies' if one else 'lie'} beyond the picture, "
+            f"up to {' and '.join(ends)}"
+        )
+
+    @cached_property
+    def near(self) -> list[int]:
+        """The designs that a picture draws at first."""
+        names = [name for name in (self.time, self.cost) if name]
+        return [
+            i
+            for i, row in enumerate(self.rows)
+            if i not in self.far and all(_is_number(row[name]) for name in names)
+        ]
 
     def _front(self, places: list[int]) -> list[int]:
         time = np.array([self.rows[i][self.time] for i in places], dtype=np.float64)
@@ -180,17 +262,50 @@ class Points:
         return list(dict.fromkeys([*best, *ends, *spread, *every]))
 
     def independent(self) -> list[str]:
-        """The axes without those whose value another one tells.
-
-        Those first that move time or cost, then those of most values.
-        """
+        """The axes without those whose value another one tells."""
         n = {axis: len({row[axis] for row in self.rows}) for axis in self.axes}
         kept = list(self.axes)
         for axis in reversed(self.axes):
             others = (one for one in kept if one != axis and 2 * n[one] <= len(self.rows))
             if any(len({(row[one], row[axis]) for row in self.rows}) == n[one] for one in others):
                 kept.remove(axis)
-        return sorted(kept, key=lambda axis: (not self._moves(axis), -n[axis]))
+        return kept
+
+    def ways(self, room: Mapping[str, float]) -> tuple[dict[str, str], list[str]]:
+        """How a picture shows axes, and the axes that find no place.
+
+        Axes that move the time more go first, then those that move the cost.
+
+        Parameters
+        ----------
+        room : ways, the plainest first, to the number of values that each tells apart.
+        """
+        values = {x: {self.rows[i][x] for i in self.near} for x in self.independent()}
+        n = {axis: len(found) for axis, found in values.items() if len(found) > 1}
+        ranked = sorted(n, key=lambda x: (not self._moves(x), -self._share(x), -n[x]))
+        found: dict[str, str] = {}
+        for axis in ranked:
+            kept = [*found, axis]
+            fits = (
+                dict(zip(kept, ways, strict=True))
+                for ways in permutations(room, len(kept))
+                if all(n[one] <= room[way] for one, way in zip(kept, ways, strict=True))
+            )
+            found = next(fits, found)
+        return found, [axis for axis in ranked if axis not in found]
+
+    def _share(self, axis: str) -> float:
+        """How much of the variance of times (in logarithm) an axis tells, in a picture."""
+        if not self.time:
+            return 0.0
+        drawn = [i for i in self.near if (self.rows[i][self.time] or 0) > 0]
+        values = in_order({self.rows[i][axis] for i in drawn})
+        group = {value: k * _MOST_GROUPS // len(values) for k, value in enumerate(values)}
+        of = np.array([group[self.rows[i][axis]] for i in drawn], dtype=np.int64)
+        time = np.log([self.rows[i][self.time] for i in drawn])
+        n = np.maximum(np.bincount(of, minlength=_MOST_GROUPS), 1)
+        means = np.bincount(of, time, minlength=_MOST_GROUPS) / n
+        return float(np.var(means[of])) if drawn else 0.0
 
     def _moves(self, axis: str) -> bool:
         """Whether any two rows that differ in this axis alone differ in time or cost."""
@@ -207,6 +322,27 @@ def in_order(values: set[Any]) -> list[Any]:
     [9, 10, 'a', 'b']
     """
     return sorted(values, key=lambda x: (isinstance(x, str), x is None, x if x is not None else 0))
+
+
+def n_digits(values: Iterable[Any]) -> int:
+    """Significant digits that tell values of an axis apart.
+
+    All that a file gives, up to six; of what steps give three and more.
+
+    >>> n_digits([1.25, 100]), n_digits([1 + 7 * i / 93 for i in range(94)]), n_digits(["a"])
+    (12, 3, 12)
+    """
+    numbers = {float(value) for value in values if _is_number(value)}
+    texts = (f"{value:.{_MANY_DIGITS}g}".partition("e")[0] for value in numbers)
+    if all(sum(map(str.isdigit, text.lstrip("-0."))) <= _DIGITS for text in texts):
+        return _MANY_DIGITS
+    least = max(_FEW_DIGITS, len(f"{max(map(abs, numbers)):.0f}"))  # No 1.2e+03.
+    enough = (
+        n
+        for n in range(least, _MANY_DIGITS)
+        if len({f"{x:.{n}g}" for x in numbers}) == len(numbers)
+    )
+    return next(enough, _MANY_DIGITS)
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,132 @@
+"""What figures of sweeps have in common: colours, titles, scales, free places of labels."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from libra_planner.plain_text import visible
+from libra_planner.sweeps.columns import column_named
+from libra_planner.sweeps.results import Results
+from libra_planner.views.sweeps.points import swept_words
+
+COLOURS = (
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00",
+)  # fmt: skip
+"""Colours that people with any colour vision tell apart (Okabe and Ito), on light and dark."""
+MARKERS = "os^Dv<>P"
+LOG_STEPS = (1, 2, 5)
+"""Of round numbers on an axis in logarithm."""
+_MOST_LETTERS = 40
+
+
+def titled(results: Results, axes: Any, what: str, more: str = "") -> None:
+    """Write above a figure what it shows, of which sweep, and what it leaves out."""
+    name, words = swept_words(results)
+    wide = axes.figure.get_size_inches()[0] / 9
+    lines = textwrap.wrap(f"{name}: {words}", int(118 * wide))
+    if lines[2:]:
+        lines = [lines[0], f"{lines[1][:-4]} ..."]
+    lines += textwrap.wrap(more, int(118 * wide))
+    heading = textwrap.wrap(what, int(84 * wide))
+    axes.set_title(
+        "\n".join(heading), loc="left", fontsize=11, fontweight="bold", pad=8 + 11 * len(lines)
+    )
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate("\n".join(lines), (0, 1), xytext=(0, 5), fontsize=8, va="bottom", **place)
+
+
+def logarithmic(axes: Any, axis: Any, name: str) -> None:
+    """Give an axis, ``x`` or ``y`` by its name, a scale in logarithm with round numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set(**{f"{name}scale": "log"})
+    axis.set_major_locator(LogLocator(subs=LOG_STEPS))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Whether all values of an axis are numbers."""
+    return all(isinstance(value, int | float) for value in values)
+
+
+def short(value: Any, axis: str) -> str:
+    """A value of an axis in few letters."""
+    text = visible(column_named(axis).cell(value)) if value is not None else "-"
+    return f"{text[: _MOST_LETTERS - 3]}..." if text[_MOST_LETTERS:] else text
+
+
+# Labels ---------------------------------------------------------------------------------------
+
+_WIDTH_PT, _HEIGHT_PT = 4.6, 9.5
+"""Of a letter of a label and of its line."""
+_SURE = 3
+"""Labels that a reader looks for: of the fastest, the cheapest and the best per dollar."""
+
+
+def free_places(
+    spots: Sequence[Sequence[float]],
+    names: Sequence[str],
+    box: Sequence[float],
+    others: Any = None,
+) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Where labels stand beside their points so that none covers another one or a point.
+
+    Parameters
+    ----------
+    spots : of points, in points of print; those first that have the first choice.
+    names : what is written beside each.
+    box : left, bottom, right and top of where there is room.
+    others : more points, shape (n, 2); the first labels cover them where nothing else is left.
+
+    Yields
+    ------
+    Number of a point, and how far from it its label begins, right and up; a label that has no
+    room has no place.
+
+    Examples
+    --------
+    >>> list(free_places([(20, 20), (24, 20)], ["a", "b"], (0, 0, 50, 50)))
+    [(0, (-2.3, 6)), (1, (6, 3))]
+    """
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in spots]
+    more = np.empty((0, 2)) if others is None else others
+    for i, ((x, y), name) in enumerate(zip(spots, names, strict=True)):
+        width = _WIDTH_PT * len(name)
+        sides = ((dx, dy, x + dx, y + dy) for dx, dy in _offsets(width))
+        boxes = ((dx, dy, (left, low, left + width, low + _HEIGHT_PT))
+                 for dx, dy, left, low in sides)  # fmt: skip
+        free = [
+            (_n_inside(own, more), place, (dx, dy), own)
+            for place, (dx, dy, own) in enumerate(boxes)
+            if own[0] > box[0] and own[1] > box[1] and own[2] < box[2] and own[3] < box[3]
+            if not any(_overlap(own, other) for other in taken)
+        ]
+        for n_covered, _, offset, own in sorted(free)[:1]:
+            if n_covered == 0 or i < _SURE:
+                taken.append(own)
+                yield i, offset
+
+
+def _n_inside(box: Sequence[float], spots: Any) -> int:
+    """Points that a box covers, or nearly."""
+    x, y = spots.T
+    is_inside = (x > box[0] - 3) & (x < box[2] + 3) & (y > box[1] - 3) & (y < box[3] + 3)
+    return int(np.count_nonzero(is_inside))
+
+
+def _offsets(width: float) -> Iterator[tuple[float, float]]:
+    """Places of a label around its point, best first."""
+    for far in (0, 10):
+        up, down = 6 + far, -6 - _HEIGHT_PT - far
+        yield from ((-width / 2, up), (6 + far, up - 3), (6 + far, -_HEIGHT_PT / 2))
+        yield from ((-width / 2, down), (6 + far, down + 3), (-width - 6 - far, up - 3))
+        yield from ((-width - 6 - far, -_HEIGHT_PT / 2), (-width - 6 - far, down + 3))
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

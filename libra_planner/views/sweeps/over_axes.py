@@ -1,0 +1,180 @@
+"""Figures of a sweep over its axes: the split of bandwidth, a map of the least time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.plain_text import visible
+from libra_planner.sweeps.results import Results
+from libra_planner.units import time_unit
+from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.drawing import (
+    COLOURS,
+    LOG_STEPS,
+    MARKERS,
+    are_numbers,
+    logarithmic,
+    short,
+    titled,
+)
+from libra_planner.views.sweeps.points import MANY_TIMES, in_order
+
+_MOST_TICKS = 40
+_STEPS = (1, 2, 5, 10)
+"""Of round numbers on an axis."""
+_MOST_EXACT = 20
+"""Numbers up to which each is a tick by itself."""
+_MOST_WIDE = 80
+"""Letters of labels that stand side by side."""
+_MOST_CELLS = 120
+"""Cells of a map up to which each has its figure."""
+_STACK = re.compile(r"\[[A-Za-z]+\(")
+"""Where brackets of a topology begin; in JSON those of a list have a quote behind them."""
+
+
+def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns of the fastest design at each combination of the values of some axes."""
+    for name in names:
+        if name not in results.axes:
+            expected, fix = "expected an axis of the sweep", closest(name, results.axes)
+            raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
+    return results.fastest(names, wanted).dicts()
+
+
+def split(results: Results, axes: Any, x: str) -> None:
+    """Draw the bandwidths of the fastest design at each value of an axis."""
+    labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
+    results.need("bandwidth_dim1_GBps")
+    rows = _fastest(results, [x], labels)
+    values = [row[x] for row in rows]
+    heights = np.array([[row[label] or 0.0 for label in labels] for row in rows], dtype=np.float64)
+    names = _dimensions(results, [label.split("_")[1] for label in labels])
+    is_stack = _shares_ports(results)
+    if is_stack:
+        _lines(values, heights, names, axes)
+    elif are_numbers(values):
+        axes.stackplot(values, heights.T, labels=names, colors=COLOURS)
+    else:
+        _bars(heights, names, axes)
+    if not are_numbers(values):
+        axes.set_xticks(*_ticks(values, x), rotation=90)
+    axes.set(xlabel=visible(x), ylabel="bandwidth of the fastest design, GB/s per NPU")
+    axes.margins(x=0.02 if is_stack else 0)
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
+    axes.legend(title="dimension", fontsize=8, title_fontsize=8, reverse=True, **place)
+    heading = f"Bandwidth of the fastest design by {visible(x)}{_over(results, x)}"
+    titled(results, axes, heading, _ONE_PORT if is_stack else "")
+
+
+def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
+    """Dimensions with the names of their tiers, where the base plan has them."""
+    fabric = results.manifest["spec"]["base"].get("fabric")
+    tiers = fabric.get("tiers") if isinstance(fabric, dict) else None
+    if not isinstance(tiers, list) or len(tiers) != len(names):
+        return [*names]
+    return [f"{name}, {visible(str(tier))}" for name, tier in zip(names, tiers, strict=True)]
+
+
+_ONE_PORT = "Tiers in brackets share the NIC: their bandwidths do not add up."
+
+
+def _shares_ports(results: Results) -> bool:
+    """Whether any topology has tiers behind one port."""
+    spec = results.manifest["spec"]
+    return bool(_STACK.search(json.dumps([spec["base"].get("fabric"), spec["axes"]])))
+
+
+def _lines(values: Sequence[Any], heights: Any, names: Sequence[str], axes: Any) -> None:
+    places = values if are_numbers(values) else range(len(values))
+    for i, (height, name) in enumerate(zip(heights.T, names, strict=True)):
+        style: dict[str, Any] = {
+            "color": COLOURS[i % len(COLOURS)],
+            "marker": MARKERS[i % len(MARKERS)],
+        }
+        width = 1.5 + 1.5 * (len(names) - 1 - i)  # Tiers of the same bandwidth are all seen.
+        style |= {"linewidth": width, "markersize": width + 3}
+        axes.plot(places, np.where(height > 0, height, np.nan), label=name, **style)
+    bought = heights[heights > 0]
+    if bought.size and bought.max() > MANY_TIMES * bought.min():
+        logarithmic(axes, axes.yaxis, "y")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.grid(color="0.9", linewidth=0.5)
+
+
+def _bars(heights: Any, names: Sequence[str], axes: Any) -> None:
+    below = np.zeros(len(heights))
+    for i, (height, name) in enumerate(zip(heights.T, names, strict=True)):
+        colour = COLOURS[i % len(COLOURS)]
+        axes.bar(range(len(height)), height, 0.8, below, label=name, color=colour)
+        below = below + height
+
+
+def _over(results: Results, *shown: str) -> str:
+    """Axes over which a figure takes the best."""
+    spec = results.manifest["spec"]["axes"]
+    others = [visible(name) for name, values, *_ in spec if name not in shown and len(values) > 1]
+    return f", best over {', '.join(others)}" if others else ""
+
+
+def heat_map(results: Results, axes: Any, x: str, y: str) -> None:
+    """Draw the least time at each pair of values of two axes."""
+    time = results.time_column
+    rows = _fastest(results, [x, y], [time])
+    across, up = (in_order({row[name] for row in rows}) for name in (x, y))
+    grid = np.full((len(up), len(across)), np.nan)
+    for row in rows:
+        grid[up.index(row[y]), across.index(row[x])] = row[time]
+    unit_s, unit = time_unit(np.nanmax(grid, initial=0))
+    grid /= unit_s
+    image = axes.imshow(grid, origin="lower", aspect="auto")
+    places, texts = _ticks(across, x)
+    is_wide = sum(len(text) + 1 for text in texts) >= _MOST_WIDE
+    axes.set_xticks(places, texts, rotation=90 if is_wide else 0)
+    axes.set_yticks(*_ticks(up, y))
+    axes.set(xlabel=visible(x), ylabel=visible(y))
+    what = f"least {time_words(time)}"
+    axes.figure.colorbar(image, label=f"{what}, {unit}")
+    over = f"by {visible(x)} and {visible(y)}{_over(results, x, y)}"
+    titled(results, axes, f"{what.capitalize()}, {unit}, {over}")
+    if grid.size <= _MOST_CELLS:
+        _figures_of(grid, axes)
+
+
+def _figures_of(grid: Any, axes: Any) -> None:
+    """The figure of each cell of a map, in a colour that is read on it."""
+    low, high = np.nanmin(grid), np.nanmax(grid)
+    for (j, i), value in np.ndenumerate(grid):
+        if np.isfinite(value):
+            is_bright = high > low and (value - low) / (high - low) > 0.6
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+            axes.text(i, j, f"{value:.4g}", color="black" if is_bright else "white", **style)
+
+
+def _ticks(values: Sequence[Any], axis: str) -> tuple[list[float], list[str]]:
+    """Places and labels of values that stand in a row: of very many, only some.
+
+    Of many numbers they are round ones, between the values that are next to them.
+
+    >>> _ticks([10, 20, 30], "budget")
+    ([0, 1, 2], ['10', '20', '30'])
+    >>> places, texts = _ticks([1 + i / 40 for i in range(41)], "taper")
+    >>> texts, [round(place, 6) for place in places]
+    (['1', '1.2', '1.4', '1.6', '1.8', '2'], [0.0, 8.0, 16.0, 24.0, 32.0, 40.0])
+    """
+    if len(values) > _MOST_EXACT and are_numbers(values):
+        from matplotlib.ticker import LogLocator, MaxNLocator
+
+        low, high = values[0], values[-1]
+        is_log = 0 < low < high / MANY_TIMES
+        locator = LogLocator(subs=LOG_STEPS) if is_log else MaxNLocator(8, steps=_STEPS)
+        found = [float(x) for x in locator.tick_values(low, high) if low <= x <= high]
+        return np.interp(found, values, range(len(values))).tolist(), [f"{x:g}" for x in found]
+    places: list[float] = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
+    return places, [short(values[int(place)], axis) for place in places]
