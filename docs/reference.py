@@ -101,7 +101,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
+    text = re.sub(r" \(C\d+\)", "", str(text))  # Of the conventions, which contributors read.
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 # Keys of files, from their JSON Schemas.

@@ -233,12 +233,12 @@ def network_price_usd_per_Bps(
         prices.append(sum(n * (_price(tier, part) or 0.0) for part, n in counts.items()))
         if i in {tiers.start for tiers in topology.stacks} and tier.nic_usd_per_GBps == 0:
             got = f"got nic: 0 for tier {dimension.tier!r}, the innermost of a stack"
-            expected = "expected the price of a NIC: a stack is what NICs share (C13)"
+            expected = "expected the price of a NIC: a stack is what NICs share"
             fix = "give it the tier of the NICs, or take the brackets away"
             faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
         for part in (name for name in counts if _price(tier, name) is None):
             got = f"got no {part} price for tier {dimension.tier!r} in price book {book.name}"
-            expected = f"expected one: dim{i + 1} is {dimension} there (C7)"
+            expected = f"expected one: dim{i + 1} is {dimension} there"
             fix = f"add '{part}: <USD per GB/s>' to the tier, 0 with a reason if it needs none"
             faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
     refuse(faults)

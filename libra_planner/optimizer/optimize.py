@@ -214,7 +214,7 @@ def _stuck(problem: Problem) -> SolverFailed:
 def _costs_nothing(problem: Problem) -> IllPosed:
     return IllPosed(
         f"{problem.at('objective')}got a network that costs nothing and meets every rule: "
-        f"{problem.objective} is zero (C8); use objective performance, or add prices or "
+        f"{problem.objective} is zero; use objective performance, or add prices or "
         f"fixed_cost"
     )
 

@@ -387,7 +387,7 @@ def _no_tier(name: str, is_twice: bool, topology: Topology) -> Fault:
     further = [i for i, one in enumerate(topology.dimensions) if one.shares_port]
     known = [topology.tiers[i] or topology.labels[i] for i in further]
     fix = closest_dimension(name, known) if known else "write the tiers in brackets, as a stack"
-    expected = "expected a further tier of a stack (C13)"
+    expected = "expected a further tier of a stack"
     return Fault(f"got {name!r}", expected, fix, "fabric.bill_options.tapers")
 
 

@@ -146,7 +146,7 @@ def _transformer_spec(document: Document) -> models.TransformerSpec:
         return spec
     fix = "add 'vocabulary' to the architecture"
     fix += ", and remove 'table: libra'" if spec.table == "libra" else ""
-    expected = "expected part: the step has no embedding and no logits (C21)"
+    expected = "expected part: the step has no embedding and no logits"
     place = document.place(("covers",))
     raise SpecError(Fault("got step", expected, f"{fix}, or remove covers", "covers", place))
 

@@ -162,14 +162,14 @@ def _network(problem: Problem) -> _Network:
     if len(ports) != 1 or problem.prices.choice is None:
         named: Sequence[str] = [topology.labels[i] for i in ports]
         got = f"got {' and '.join(named)}, networks with NICs of their own" if ports else "got none"
-        fix = "write the tiers of one network in brackets, such as [SW(32)_SW(8)] (C13)"
+        fix = "write the tiers of one network in brackets, such as [SW(32)_SW(8)]"
         raise SpecError(option_fault(problem, got, "expected one network with NICs", fix))
     dims = tuple(i for i in range(topology.n_dims) if topology.ports[i] == ports[0])
     found = _Network(problem, problem.prices.choice, dims)
     if found.settings.oversubscription != 1:
         ratio = found.settings.oversubscription
         got = f"got oversubscription {ratio:g} of {topology.labels[dims[0]]}"
-        expected = "expected a stack, whose tapers cost time in the model, too (C13)"
+        expected = "expected a stack, whose tapers cost time in the model, too"
         fix = "write its tiers in brackets, and tapers in fabric.bill_options"
         raise SpecError(option_fault(problem, got, expected, fix))
     refuse(found.faults())

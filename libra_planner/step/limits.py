@@ -49,7 +49,7 @@ def _chunk_faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
     if one.pp > model.n_layers or one.pp * one.interleave > most or layers % one.interleave == 0:
         return
     fitting = [v for v in range(1, layers + 1) if layers % v == 0 and one.pp * v <= most]
-    expected = f"expected a divisor of the {layers} layers of a stage of {model.name} (C17)"
+    expected = f"expected a divisor of the {layers} layers of a stage of {model.name}"
     fix = f"write {' or '.join(map(str, fitting))}"
     path = "parallelism.interleave"
     yield Fault(f"got {one.interleave} chunks of a stage", expected, fix, path)

@@ -156,7 +156,7 @@ class LoopedStep(StepBuilder[tree.Node]):
         """
         path = f"training_loop.{'layer' if self.loop.per_layer else 'step'}"
         if not self.loop.per_layer:
-            expected = "expected layer: the pipeline puts layers together (C17)"
+            expected = "expected layer: the pipeline puts layers together"
             fix = "write layer, the time of one layer for one microbatch"
             raise SpecError(Fault("got a loop of the step of a whole model", expected, fix, path))
         schedule = self.trained.strategy.schedule

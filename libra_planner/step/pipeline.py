@@ -71,7 +71,7 @@ def refuse_unschedulable(strategy: Strategy) -> None:
         fix = "write interleave: 1, or more stages"
         fault = Fault(f"got {v} chunks of a stage with pp 1", "expected 1", fix, path)
     else:
-        expected = f"expected a multiple of the {p} stages with interleave {v} (C17)"
+        expected = f"expected a multiple of the {p} stages with interleave {v}"
         fix = "change global_batch, microbatch or dp, or write interleave: 1"
         fault = Fault(f"got {m} microbatches", expected, fix, path)
     raise SpecError(fault)

@@ -362,18 +362,18 @@ register(
     ),
     _always(STATUS, "how the design came out", dtype="string", screen=11, n_cells=10),
     _hidden("objective_value", "what was minimised, SI", ("objective",)),
-    _hidden("lower_bound", "proven bound of it (C9)"),
+    _hidden("lower_bound", "proven bound of it"),
     _hidden(
         "optimality_gap", "between the two, relative", ("objective", "lower_bound"), _gap,
         heading="gap", screen=14, text="{:.1e}".format, n_cells=7,
     ),
     _shown("step_time_s", "by the plan's model", screen=2, in_words=True),
     _shown(
-        "seconds_per_sequence", "step time over the sequences of a step (C6)",
+        "seconds_per_sequence", "step time over the sequences of a step",
         ("step_time_s", "n_sequences"), truediv, unit="s", heading="time/seq.", screen=9,
     ),
     _hidden(
-        "step_time_low_s", "the same if it is as far off as published runs of its kind (C23)",
+        "step_time_low_s", "the same if it is as far off as published runs of its kind",
         ("step_time_s", "error_fraction"), _least_s, is_late=True,
     ),
     _hidden(
@@ -390,7 +390,7 @@ register(
     ),
     _hidden("resolved", "whether the single-plan optimizer solved it", dtype="bool"),
     Column(
-        "speedup_vs_equal", "over equal bandwidth (C9)", ("equal_step_time_s", "step_time_s"),
+        "speedup_vs_equal", "over equal bandwidth", ("equal_step_time_s", "step_time_s"),
         _finite_ratio, heading="speedup", screen=5, in_words=True,
     ),
     Column(
@@ -416,7 +416,7 @@ register(
         "bill_note", "parts of the bill that are faster than the `port_speed` of the plan",
         kept=BILLED, is_late=True,
     ),
-    Column("bill_low_usd", "the same, all prices at their low ends (C22)", is_late=True),
+    Column("bill_low_usd", "the same, all prices at their low ends", is_late=True),
     Column("bill_high_usd", "the same, all prices at their high ends", is_late=True),
     Column("bill_fabric_usd", "of it the training fabric", is_late=True),
     _message("message", "why there is no optimum"),
@@ -424,7 +424,7 @@ register(
         "bill_message", "why there is no bill: what cannot be built, or has no price",
         kept=ASKED, is_late=True,
     ),
-    _memory("memory_bytes", "weights, gradients and optimizer states per NPU (C19)", screen=12),
+    _memory("memory_bytes", "weights, gradients and optimizer states per NPU", screen=12),
     _memory(
         "sharded_memory_bytes", "the least that ZeRO can need of it", heading="sharded", screen=13
     ),

@@ -82,7 +82,7 @@ INVALID = "invalid"
 
 _REASONS = {
     optimizer.INFEASIBLE: "no bandwidth vector meets the rules (proven)",
-    optimizer.ILL_POSED: "no optimum is attained (C8); optimize says why of the plan that "
+    optimizer.ILL_POSED: "no optimum is attained; optimize says why of the plan that "
     "`sweep design` writes",
 }
 """What is said of designs that a batch settles without words."""

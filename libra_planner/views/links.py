@@ -328,7 +328,7 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
                 f"NPUs of {found.n_sharing:,} of the {found.n_groups:,} groups of "
                 f"{design.topology.dimensions[dim]}, which share its {links}. wiring: rail gives "
                 f"every group a network of its own; with the tiers of this one in brackets, such "
-                f"as {_brackets(design, dim)}, the plan's model counts the load, too (C13)"
+                f"as {_brackets(design, dim)}, the plan's model counts the load, too"
             )
 
 

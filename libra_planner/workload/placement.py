@@ -124,7 +124,7 @@ def refuse_other_npus(
     n_stage, n_expert = _n_stage(degrees), degrees.get("etp", 1) * degrees.get("ep", 1)
     if n_stage % n_expert:
         got = f"got etp {degrees.get('etp', 1)} x ep {degrees.get('ep', 1)} = {n_expert}"
-        expected = f"expected a divisor of tp x cp x dp = {n_stage}, the ranks of a stage (C15)"
+        expected = f"expected a divisor of tp x cp x dp = {n_stage}, the ranks of a stage"
         raise SpecError(Fault(got, expected, "change ep or etp", "parallelism.ep"))
 
 

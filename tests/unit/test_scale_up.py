@@ -230,7 +230,7 @@ def test_the_cockpit_shows_the_same_links(plan) -> None:
             "dim2: with wiring top_of_rack groups load one another: a leaf holds NPUs of 8 of "
             "the 8 groups of SW(256), which share its uplinks. wiring: rail gives every group a "
             "network of its own; with the tiers of this one in brackets, such as [SW(4)_SW(64)], "
-            "the plan's model counts the load, too (C13)",
+            "the plan's model counts the load, too",
         ),
         # Leaves hold one rail each; pods hold all of them.
         ("{wiring: rail_optimized, switch_radix: 32}", "a pod holds NPUs of 8 of the 8 groups"),

@@ -87,31 +87,31 @@ _OBJECTIONS = MappingProxyType(
     {
         "more_is_faster": (
             "got no rule that bounds the bandwidth of {dims}, expected one for each dimension "
-            "with traffic (more is always faster, C8); add e.g. 'total <= 500 GB/s' or "
+            "with traffic (more is always faster); add e.g. 'total <= 500 GB/s' or "
             "'cost <= 20 M$'"
         ),
         "no_limit": (
             "got objective cost without a step-time bound, expected one (less bandwidth is always "
-            "cheaper, C8); add e.g. 'step_time <= 900 ms'"
+            "cheaper); add e.g. 'step_time <= 900 ms'"
         ),
         "pays": (
             "got a fixed cost but no rule that bounds the bandwidth of {dims}, expected one for "
-            "each dimension with traffic (upward, C8: beside a fixed cost ever more bandwidth can "
+            "each dimension with traffic (beside a fixed cost ever more bandwidth can "
             "pay); add e.g. 'total <= 500 GB/s'"
         ),
         "scale_free": (
             "got neither compute nor a fixed cost: step time x cost is scale-free, designs of all "
-            "sizes tie (C8); fix the size, e.g. with 'total == 500 GB/s'"
+            "sizes tie; fix the size, e.g. with 'total == 500 GB/s'"
         ),
         "vanishes": (
             "got performance_per_cost under rules that a network of no cost meets, with neither a "
-            "fixed cost nor a step-time bound (downward, C8: step time x cost goes on falling as "
+            "fixed cost nor a step-time bound (step time x cost goes on falling as "
             "all bandwidths shrink); add e.g. 'total == 500 GB/s', 'step_time <= 900 ms' or "
             "fixed_cost"
         ),
         "gift": (
             "got bandwidth{of_dims} that costs nothing and that no rule bounds, expected a price "
-            "or a bound for each dimension with traffic (C8)"
+            "or a bound for each dimension with traffic"
         ),
     }
 )

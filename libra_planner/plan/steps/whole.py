@@ -53,7 +53,7 @@ def misplaced_faults(entry: models.TrainingSpec) -> Iterator[Fault]:
     if is_whole(entry):
         return
     fix = "write npu: {name: h100-sxm} without efficiency_fraction, or remove it"
-    expected = "expected it with an NPU whose kernels are known (C18)"
+    expected = "expected it with an NPU whose kernels are known"
     degrees = entry.parallelism
     if isinstance(degrees, DegreesSpec):
         for name in sorted(degrees.step_keys):
@@ -69,8 +69,8 @@ def loop_faults(entry: models.TrainingSpec, plan: models.CommonSpec) -> Iterator
     has_loop = plan.training_loop is not None
     step = "with the step of a whole model"
     if "bubble_fraction" in plan.model_fields_set:
-        fix = "write pp and interleave: the bubble follows from them (C17)"
-        expected = "expected the pipeline's own order (C17)"
+        fix = "write pp and interleave: the bubble follows from them"
+        expected = "expected the pipeline's own order"
         yield Fault(f"got bubble_fraction {step}", expected, fix, "bubble_fraction")
     if "contention" in plan.model_fields_set and not has_loop:
         fix = "remove it: what overlaps shares the fabric"

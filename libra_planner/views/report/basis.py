@@ -39,8 +39,8 @@ def check_section(comparison: Comparison) -> Section | None:
     }
     paragraphs = [
         f"The collectives of a step routed over the links that are bought, by {policy}. Efficiency "
-        "is the share of the links' bandwidth that collectives get; FIM is the imbalance of flows "
-        "(C10). Where a plan names no algorithm the faster one runs."
+        "is the share of the links' bandwidth that collectives get; FIM is the imbalance of flows, "
+        "0 where all links carry equally many. Where a plan names no algorithm the faster one runs."
     ]
     for one, check in checked:
         times_s = check.effective_step_time_s

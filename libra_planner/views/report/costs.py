@@ -59,7 +59,7 @@ def cost_table(one: Candidate) -> Table:
     total: list[Value] = ["Total", sums[0], "", "", sums[1], moved]
     caption = f"Design {one.letter}: the cost that optimize prints, beside the bill"
     note = (
-        "The plan's cost is what the optimizer weighs time against: linear in bandwidth (C7), plus "
+        "The plan's cost is what the optimizer weighs time against: linear in bandwidth, plus "
         "fixed_cost. The bill is what is bought: whole parts, with spares. Steps from one to the "
         "other by dimension stand in the table of the linear model."
     )
@@ -220,7 +220,7 @@ def linear_table(one: Candidate) -> Table:
         "Bill": lambda x: usd(x.bill_usd, total_of(x)),
     }
     note = (
-        "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
+        "Linear model: every NPU pays for what it injects, in $ per GB/s. Whole ports: what "
         "the ports carry beyond the bandwidth asked for, at the same prices. In the servers: links "
         "and switches that the price of a server includes. Own prices: switches as far as they are "
         "used, NICs ($0 where servers include them), optics and cables instead of $ per GB/s, "
