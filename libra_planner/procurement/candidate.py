@@ -22,7 +22,7 @@ from libra_planner.evaluation import (
 )
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative, with_bills
-from libra_planner.procurement import lines
+from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
@@ -207,6 +207,11 @@ class Candidate:
         """Where the design and what its servers include do not fit together, in words."""
         server = self.proposal.shop.assumptions.server
         return tuple(lines.included_faults(self.bought, self.bill, server))
+
+    @cached_property
+    def free_ports(self) -> cluster.FreePorts | None:
+        """Ports that no cable needs, where a network of fewer switches does the same."""
+        return cluster.free_ports(self.bought, self.proposal.shop)
 
     @property
     def injected_Bps(self) -> float:

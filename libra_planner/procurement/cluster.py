@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 
-from libra_planner.fabric.cluster import ClusterNetwork
+from libra_planner.errors import SpecError
+from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, switch_parts
 from libra_planner.procurement.bill import FIBRE, NETWORK, NIC, SWITCH, Bill, Line
-from libra_planner.procurement.lines import FabricShop
+from libra_planner.procurement.lines import FabricShop, Purchase
 from libra_planner.procurement.quotes import quoted_bill
+
+_MANY_FREE, _MATERIAL = Decimal("0.25"), Decimal("0.01")
+"""Share of a tier's ports, and of a network's price, from which free ports are worth a word."""
+
+_ROUNDING = 1e-6
 
 
 def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2) -> Bill:
@@ -48,3 +57,93 @@ def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Itera
         yield Line(NETWORK, place, twin, n, "modules of two links")
     for joins, n_cables in network.cables.items():
         yield Line(NETWORK, joins, shop.parts.named(twin.cable, FIBRE), n_cables)
+
+
+@dataclass(frozen=True)
+class FreePorts:
+    """Ports of a design that no cable needs, where a network of fewer switches joins its hosts.
+
+    Parameters
+    ----------
+    tier : of the switches with the most money in free ports, such as leaf.
+    n_free_ports, n_ports : of that tier.
+    usd : what these ports are of the price of the tier's switches, without spares.
+    network : of the same hosts, NICs and taper, whose leaves need not hold equal groups.
+    saved_usd : that it costs less, spares and support included.
+    """
+
+    tier: str
+    n_free_ports: int
+    n_ports: int
+    usd: Decimal
+    network: ClusterNetwork
+    saved_usd: Decimal
+
+
+def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
+    """The free ports of a stack's switches; ``None`` where they are few, or nothing is cheaper.
+
+    Many are a quarter of a tier's, if the other network saves a hundredth of the price, too.
+    Both are at the prices of the shop, without NICs, of which both have as many.
+    """
+    order = _same_order(bought)
+    if order is None:
+        return None
+    [tiers] = bought.design.topology.stacks
+    labels = [bought.design.topology.labels[dim] for dim in tiers]
+    own = _priced((x for x in shop.lines(bought) if x.dimension in labels), shop)
+    wasted = max((x for x in own.lines if x.n_ports), key=lambda x: x.free_ports_usd, default=None)
+    if wasted is None or wasted.n_free_ports < _MANY_FREE * wasted.n_ports:
+        return None
+    try:
+        network = cluster_network(order)
+    except SpecError:
+        return None
+    other = _priced(_lines(network, shop, 2), shop)
+    saved_usd = own.total_usd - other.total_usd
+    least_usd = _MATERIAL * own.total_usd
+    if own.missing or other.missing or min(saved_usd, wasted.free_ports_usd) < least_usd:
+        return None
+    tier = wasted.tier.rpartition(", ")[2]
+    counts = wasted.n_free_ports, wasted.n_ports
+    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd)
+
+
+def _priced(lines: Iterable[Line], shop: FabricShop) -> Bill:
+    """Switches, cables and optics at the prices of a shop, quotes included."""
+    found = tuple(line for line in lines if line.n_units and line.part.kind != NIC)
+    return quoted_bill(Bill(found), shop.quotes)
+
+
+def _same_order(bought: Purchase) -> ClusterOrder | None:
+    """What the only network of several tiers has to join; ``None`` for others, or a given shape."""
+    design = bought.design
+    topology, used = design.topology, [i for i, own in enumerate(bought.scale_out) if own]
+    if len(topology.stacks) != 1 or used != [*topology.stacks[0]]:
+        return None
+    first, settings = design.dimensions[used[0]], design.dimensions[used[0]].settings
+    tapers = [
+        design.dimensions[i - 1].asked_Bps / one.asked_Bps
+        for i, one in list(enumerate(design.dimensions))[used[1] :]
+        if one.asked_Bps
+    ]
+    if settings is None or settings.wiring not in WIRINGS or len(tapers) not in (1, 2):
+        return None
+    if settings.n_leaves or settings.n_spines or settings.n_parallel or settings.n_reserved:
+        return None
+    n_per_host = math.prod(topology.sizes[: used[0]])
+    try:
+        return ClusterOrder(
+            n_hosts=topology.n_npus // n_per_host,
+            n_nics_per_host=n_per_host * first.n_nics,
+            nic_Bps=first.nic_Bps,
+            switch_radix=settings.switch_radix,
+            port_Bps=settings.switch_port_Bps,
+            uplink_Bps=settings.uplink_Bps,
+            tapers=tuple(math.floor(1000 * taper + _ROUNDING) / 1000 for taper in tapers),
+            wiring=settings.wiring,
+            n_planes=settings.n_planes,
+            most_hosts_per_leaf=settings.most_hosts_per_leaf,
+        )
+    except SpecError:
+        return None

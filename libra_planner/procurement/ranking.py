@@ -311,12 +311,14 @@ class Origin:
     versions : of this program and what it computes with, by name.
     files : role, name and SHA-256 of every input.
     day : on which it was made, YYYY-MM-DD.
+    parts : the parts catalogue, as it was named.
     """
 
     command: str
     versions: tuple[tuple[str, str], ...]
     files: tuple[tuple[str, str, str], ...]
     day: str
+    parts: str
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from libra_planner.procurement.bill import Bill
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.units import format_usd
 
 _MOST_ASSUMED = 0.5
 """Share of a price above which it has to be quoted first."""
@@ -73,6 +74,13 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)
     if one.check is None:
         yield f"the step time of {one.letter} is not checked on its links"
+    if found := one.free_ports:
+        free, saved = (
+            f"{found.n_free_ports:,} of {found.n_ports:,}",
+            format_usd(float(found.saved_usd)),
+        )
+        where = f"{found.tier} ports of {one.letter}"
+        yield f"{free} {where} are free, and a network of fewer switches costs {saved} less"
 
 
 def best_sprayed(comparison: Comparison) -> int | None:

@@ -165,7 +165,9 @@ class _Study:
             swings=swings(candidates),
             budgets=budget_swings(candidates),
             is_default_tokens=question.tokens is None,
-            origin=Origin(question.command, tuple(versions.items()), hashes, today()),
+            origin=Origin(
+                question.command, tuple(versions.items()), hashes, today(), question.parts
+            ),
         )
 
     def _candidate(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from libra_planner.costs.prices import QUOTED
 from libra_planner.costs.quotes import Quote, quote_warnings, unpriced_note
 from libra_planner.errors import SpecError
-from libra_planner.fabric.cluster import TIERS, ClusterNetwork
+from libra_planner.fabric.cluster import TIERS, WIRINGS, ClusterNetwork, ClusterOrder
 from libra_planner.fabric.parts import HOST_LEAF
+from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
+from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import used_quotes
-from libra_planner.units import format_line_rate, format_usd
-from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
+from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
+from libra_planner.views.cells import Block, Table, Value, count, escape, round_usd, table, usd
 from libra_planner.views.links import counted, planes_text, plural
 
 
@@ -250,3 +253,57 @@ def _moved(network: ClusterNetwork, grown: ClusterNetwork) -> str:
     parts = [found, (hosts, n_hosts, "of hosts")]
     said = [f"{most}{n:,} of {total:,} links {what}" for n, total, what in parts if n]
     return f"; {' and '.join(said)} move" if said else "; no cable moves"
+
+
+def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
+    """What a design pays for free ports, and the command that sizes a network of fewer switches.
+
+    Parameters
+    ----------
+    found : of the design.
+    words : options of the command that say where prices are from.
+    """
+    network, of = found.network, f"{found.n_free_ports:,} of {found.n_ports:,} ports"
+    parts = [counted(n, tier) for tier, n in network.clos.n_switches.items()]
+    tapers = " and ".join(f"{taper:.4g}:1" for taper in network.tapers)
+    switches = f"{', '.join(parts[:-1])} and {parts[-1]} at {tapers}" if tapers else parts[0]
+    free, saved = round_usd(found.usd).shown, round_usd(found.saved_usd).shown
+    return (
+        f"{of} of its {plural(found.tier, 2)} stay free, {free} of their price. The same "
+        f"{network.order.n_hosts:,} nodes need {switches}, {saved} less: "
+        f"{shlex.join(fabric_command(network.order, words))}. {_as_plan(network)}"
+    )
+
+
+def _as_plan(network: ClusterNetwork) -> str:
+    """Whether a plan can have a network, whose tiers are equal groups."""
+    shape, n_hosts = network.shape, network.order.n_hosts
+    n_nodes, rest = divmod(n_hosts, shape.leaves_per_rail)
+    if shape.n_pods > 1 or rest or network.order.wiring == TOP_OF_RACK:
+        return "Its leaves hold no equal groups, as a plan has them, so its step is not known."
+    if shape.leaves_per_rail == 1:
+        return f"A plan has its leaves as SW({n_nodes})."
+    return f"A plan has it as [SW({n_nodes})_SW({shape.leaves_per_rail})]."
+
+
+def fabric_command(order: ClusterOrder, words: Sequence[str] = ()) -> list[str]:
+    """The words of the command that sizes the network of an order."""
+
+    def speed(Bps: float | None) -> str:
+        return "" if Bps is None else f"{Bps / GBIT_PER_S_BPS:.12g}Gbps"
+
+    usual = ClusterOrder(1)
+    npus = order.n_nics_per_host
+    asked = {
+        "--npus-per-host": "" if npus == usual.n_nics_per_host else f"{npus}",
+        "--nic": speed(order.nic_Bps),
+        "--taper": ",".join(f"{taper:.12g}" for taper in order.tapers),
+        "--radix": "" if order.switch_radix == usual.switch_radix else f"{order.switch_radix}",
+        "--port": speed(order.port_Bps),
+        "--port-up": speed(order.uplink_Bps),
+        "--wiring": "" if order.wiring == WIRINGS[0] else order.wiring,
+        "--planes": "" if order.n_planes == 1 else f"{order.n_planes}",
+        "--host-ports-per-leaf": f"{order.most_hosts_per_leaf or ''}",
+    }
+    given = [word for flag, value in asked.items() if value for word in (flag, value)]
+    return ["libra-planner", "fabric", "--hosts", f"{order.n_hosts}", *given, *words]

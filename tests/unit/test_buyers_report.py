@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shlex
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+
+from libra_planner.views.report.decision import decision_section
+from tests.comparisons import compared_by
 
 QUOTES = """item,price,unit,currency,rate,seller,date,valid_until,support
 h100-sxm,26500,each,,,NPU Inc,2026-11-02,2026-12-31,
@@ -17,6 +22,7 @@ optic-400g-sr4,540,each,,,Acme,2026-11-05,2026-12-24,
 fibre-om4,38,each,,,Acme,2026-11-05,2026-12-24,
 tax,8.25,percent,,,State,2026-11-02,,
 """
+FOUND = "{tp: 4, cp: 2, pp: 2, dp: 64, interleave: 40, zero: 1}"
 
 
 @pytest.fixture
@@ -31,7 +37,7 @@ def bought(tmp_path, monkeypatch, run):
         asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "1024", "--taper", taper)
         assert run("init", *asked, "--nic", "400Gbps", "-o", f"t{taper}.yaml").code == 0
         plan = Path(f"t{taper}.yaml")
-        text = plan.read_text().replace("parallelism: auto", "parallelism: {tp: 4, pp: 4, dp: 64}")
+        text = plan.read_text().replace("parallelism: auto", f"parallelism: {FOUND}")
         plan.write_text(text)
     return tmp_path
 
@@ -48,3 +54,69 @@ def test_the_command_of_a_report_makes_the_same_report(bought, run) -> None:
     assert run(*shlex.split(said)[1:]).code == 0
     for path in Path("r").iterdir():
         assert (Path("report") / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def _fabric_of(bill: list[dict[str, str]]) -> Decimal:
+    """The training network of a bill and the support of its parts, without NICs."""
+    own = [row for row in bill if row["Group"] == "network"]
+    names = {f"support of {row['Part']}" for row in own}
+    rows = own + [row for row in bill if row["Part"] in names]
+    return sum(Decimal(row["Extended"]) for row in rows if "nic" not in row["Part"])
+
+
+def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, run) -> None:
+    """At 4:1, 32 leaves of 40 used ports; `fabric` has 24: its bill against the report's."""
+    done = run("report", "t4.yaml", "--prices", "q.csv", "-o", "r", "--formats", "csv")
+    [said] = [line for line in done.out.splitlines() if line.startswith("Open for A: ")]
+    free = "Open for A: 768 of 2,048 ports of its leaves stay free, $492k of their price."
+    assert said.startswith(free)
+    assert 32 * 41_040 * 768 / 2048 == 492_480
+    command = re.findall(r"libra-planner fabric [^.]*q\.csv", said)[0]
+    assert command.endswith("--hosts 128 --nic 400Gbps --taper 4 --prices q.csv")
+    found = run(*shlex.split(command)[1:], "--json").payload
+    assert (found["leaf"], found["spine"]) == (24, 6)
+    assert "24 leaves and 6 spines at 3.583:1" in said
+    bill = [*csv.DictReader(io.StringIO(Path("r/report-bill-a.csv").read_text()))]
+    nics = 1045 * 1380 + 1024 * 60
+    saved = _fabric_of(bill) - (Decimal(str(found["cost_usd"])) - nics)
+    assert f"{saved / 1000:.0f}k less" in said
+    assert "so its step is not known" in said
+
+
+def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None:
+    from libra_planner.procurement.readiness import open_points
+
+    dear, full = (compared_by(f"t{x}.yaml", "--prices", "q.csv") for x in (4, 1))
+    told = "768 of 2,048 leaf ports of A are free, and a network of fewer switches costs $225.58k"
+    assert any(point.startswith(told) for point in open_points(dear))
+    assert full.candidates[0].free_ports is None
+    assert not any("ports of A are free" in point for point in open_points(full))
+
+
+def test_a_first_plan_says_which_ports_stay_free(run, tmp_path, monkeypatch) -> None:
+    """What the note says a plan has is what a plan buys: 16 leaves and 3 spines."""
+    monkeypatch.chdir(tmp_path)
+    asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "768", "--nic", "400Gbps")
+    assert "stay free" not in run("init", *asked, "-o", "full.yaml").err
+    told = run("init", *asked, "--taper", "4", "-o", "t4.yaml").err
+    assert "576 of 1,536 ports of its leaves stay free" in told
+    assert "libra-planner fabric --hosts 96 --nic 400Gbps --taper 4" in told
+    assert "A plan has it as [SW(48)_SW(2)]." in told
+    plan = Path("t4.yaml").read_text().replace("[SW(32)_SW(3)]", "[SW(48)_SW(2)]")
+    Path("own.yaml").write_text(plan.replace("parallelism: auto", "parallelism: {tp: 8, dp: 96}"))
+    [one] = compared_by("own.yaml", "--set", "global_batch=768").candidates
+    switches = [x.n_units for x in one.bill.of("network").lines if x.part.kind == "switch"]
+    assert switches == [16, 3]
+    assert "16 leaves and 3 spines" in told
+
+
+def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(bought) -> None:
+    """Steps of 7 s that differ by some ms: nobody reads that A, the letter, ties with another."""
+    found = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv", "--baseline", "A")
+    a, b = (one.bill.total_usd for one in found.candidates)
+    said = f"B is ${float(a - b) / 1e6:.2f}M cheaper than A."
+    cards = {card.title: card.reason for card in decision_section(found).cards}
+    assert cards["Fastest"].startswith("As good as equal to ")
+    apart = "cannot be told apart by speed: step times may be off by more."
+    assert cards["Fastest"].endswith(f"A and B {apart} {said}")
+    assert not any("A tie" in text for text in (*cards.values(), *decision_section(found).lead))

@@ -27,6 +27,7 @@ from libra_planner.inputs.first.workload import workload_text
 from libra_planner.inputs.training.clusters import nics_of
 from libra_planner.reading.bundled import is_path
 from libra_planner.units import GBIT_PER_S_BPS
+from libra_planner.views.cluster import free_ports_text
 
 _EXAMPLE = f"{PROGRAM} init --model llama3-70b --npu h100-sxm --npus 2048 --nic 400Gbps --taper 2"
 
@@ -199,7 +200,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
         options.global_batch,
         os.path.relpath(options.prices, folder) if options.prices else "",
     )
-    first.check(plan.name, folder)
+    wasted = first.check(plan.name, folder)
     beside = {Path(options.prices): quotes_text(first)} if options.prices else {}
     if options.workload:
         own = Path(options.workload)
@@ -218,6 +219,8 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
     if first.n_groups == 1 and first.taper != 1:
         told = f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
         say((told,), sys.stderr)
+    if wasted is not None:
+        say((f"At list prices {free_ports_text(wasted)}",), sys.stderr)
     if options.prices:
         ask = f"Fill in {options.prices}, delete the rows that nobody quoted, then add"
         say(

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from libra_planner.costs.quotes import TIER_PARTS
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
-from libra_planner.fabric.realization import realize
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import SwitchSettings
 from libra_planner.inputs.parts import load_parts
@@ -25,6 +26,8 @@ from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, sc
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.prices import load_price_book
 from libra_planner.plan.quotes import OFFERED, OPTIONAL, PER_GBPS, REQUIRED
+from libra_planner.procurement.cluster import FreePorts, free_ports
+from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.step.collectives.measured import measured_npu
@@ -347,8 +350,10 @@ class FirstPlan:
             choice = f"'taper(spine) >= 1' and 'taper(spine) <= {most:.12g}', with fixed_cost"
             yield _line(f"  - {rule}", f"links down over links up; to choose: {choice}")
 
-    def check(self, name: str, beside: Path) -> None:
+    def check(self, name: str, beside: Path) -> FreePorts | None:
         """Refuse a plan that its commands would refuse.
+
+        The ports that its switches leave free, at list prices, where that is worth a word.
 
         Parameters
         ----------
@@ -365,7 +370,11 @@ class FirstPlan:
         problem = opened.base
         network = (self.nic_Bps, self.nic_Bps / (self.taper or 1))[: 1 + (self.n_groups > 1)]
         inside = self.domain.bandwidth_Bps(problem.topology)
-        realize(problem.topology, (*inside, *network), problem.links)
+        catalogue = load_parts()
+        bought = purchase(problem, np.array([*inside, *network]), catalogue.parts)
+        if self.is_open:
+            return None
+        return free_ports(bought, FabricShop(catalogue.parts, catalogue.assumptions, Book(())))
 
 
 def _scalar(text: str) -> str:

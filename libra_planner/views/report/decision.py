@@ -30,6 +30,8 @@ from libra_planner.views.training.memory import WARNING, memory_lines
 
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""
+_EQUAL = 0.005
+"""Relative difference of step times that nobody buys for."""
 
 
 def decision_section(comparison: Comparison) -> Section:
@@ -210,7 +212,8 @@ def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
     waits, there = (
         format_time(max(0.0, x.step_time_by(model) - x.evaluation.compute_s)) for x in pair
     )
-    text = f"{gain:.3f}x as fast as {other.letter}: {waits} of a step waits on communication"
+    fast = "As good as equal to" if gain - 1 < _EQUAL else f"{gain:.3f}x as fast as"
+    text = f"{fast} {other.letter}: {waits} of a step waits on communication"
     figure = f"{format_time(step_time_s)} per step {model}"
     if comparison.ranking.time_unit == "token":
         figure += f", {1e-6 / times[best]:,.2f} M tokens/s"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from libra_planner.evaluation import TimeModel
+from libra_planner.files import near_path
+from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.procurement.advice import (
     FARTHEST,
     Step,
@@ -28,6 +30,7 @@ from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
+from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
@@ -81,9 +84,24 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
     if other is not None:
         yield _why(comparison, one, other)
+    if one.free_ports is not None:
+        words = _price_words(comparison)
+        yield f"Open for {one.letter}: {free_ports_text(one.free_ports, words)}"
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(one, _day(comparison)))):
         yield text
+
+
+def _price_words(comparison: Comparison) -> list[str]:
+    """Options of other commands that say where the prices of a comparison are from."""
+    quotes, origin = comparison.shop.quotes, comparison.origin
+    words = []
+    if origin.parts != BUNDLED_PARTS:
+        words += ["--parts", near_path(origin.parts)]
+    if quotes and quotes[0].place:
+        words += ["--prices", near_path(quotes[0].place.file)]
+        words += ["--as-of", quotes[0].day] if quotes[0].day != origin.day else []
+    return words
 
 
 def _stop(comparison: Comparison) -> str:
@@ -164,9 +182,21 @@ def band_text(one: Candidate) -> str:
 def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
     found = tied(comparison, best, with_prices=with_prices)
-    *most, last = [comparison.letters[i] for i in found] or [""]
-    letters = f"{', '.join(most)} and {last}" if most else last
-    return f" A tie with {letters}: step times may be off by more." if letters else ""
+    if not found:
+        return ""
+    designs = comparison.candidates
+    *most, last = (comparison.letters[i] for i in (best, *found))
+    by = "work per dollar" if with_prices else "speed"
+    text = f" {', '.join(most)} and {last} cannot be told apart by {by}: step times may be off by"
+    return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)])}"
+
+
+def _cheapest_of(designs: Sequence[Candidate]) -> str:
+    """Which of some designs that nothing else tells apart is cheapest, and by how much."""
+    first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
+    saved = second.bill.total_usd - first.bill.total_usd
+    cheaper = f" {first.letter} is {round_usd(saved).shown} cheaper than {second.letter}."
+    return cheaper if saved else ""
 
 
 def _certainty(one: Candidate) -> str:
