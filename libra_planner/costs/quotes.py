@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -17,6 +18,27 @@ which are most of any bill, the narrower one."""
 
 _LEAST_TAX_FRACTION = 0.01
 """A tax below it is rather a fraction that was meant as percent."""
+
+RATES: Mapping[str, tuple[float, float]] = {
+    "AUD": (0.55, 1.15),
+    "CAD": (0.65, 1.12),
+    "CHF": (0.90, 1.40),
+    "CNY": (0.11, 0.19),
+    "DKK": (0.12, 0.20),
+    "EUR": (0.94, 1.60),
+    "GBP": (1.05, 1.85),
+    "HKD": (0.11, 0.15),
+    "INR": (0.008, 0.022),
+    "JPY": (0.005, 0.015),
+    "KRW": (0.0005, 0.0013),
+    "NOK": (0.07, 0.20),
+    "SEK": (0.07, 0.18),
+    "SGD": (0.62, 0.92),
+    "TWD": (0.024, 0.042),
+}
+"""USD for one unit of a currency, beyond which a rate is doubted. The annual averages of 2012 to
+2023 (Federal Reserve, release G.5A) lie inside by a tenth or more; inverses lie outside, but for
+rates near a dollar."""
 
 TIER_PARTS = ("link", "switch", "nic")
 """What a tier of a price book has prices of."""
@@ -126,7 +148,19 @@ class Quote:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against its figures; nothing for what is near what is listed."""
-        return tuple(filter(None, (self._price_doubt, self._support_doubt, self._tax_doubt)))
+        own = self._price_doubt, self._support_doubt, self._tax_doubt, self._rate_doubt
+        return tuple(filter(None, own))
+
+    @property
+    def _rate_doubt(self) -> str:
+        low, high = RATES.get(self.currency.upper(), (0.0, math.inf))
+        if low <= self.rate <= high:
+            return ""
+        text = f"{self.currency} is at {self.rate:g} USD, outside {low:g} to {high:g}"
+        inverse = 1 / self.rate
+        if low <= inverse <= high:
+            text += f"; 1 / {self.rate:g} is {inverse:.4g}: it may be upside down"
+        return text
 
     @property
     def _price_doubt(self) -> str:
@@ -222,15 +256,20 @@ def cheapest(quotes: Sequence[Quote]) -> Quote:
 
 
 def quote_warnings(quotes: Iterable[Quote]) -> list[str]:
-    """Quotes that do not hold on their day, and figures of any offer in doubt, with lines."""
-    found = []
+    """Quotes that do not hold on their day, and figures of any offer in doubt, with lines.
+
+    What is in doubt for several offers, such as a rate of exchange, is said once.
+    """
+    found, said = list[str](), set[str]()
     for one in quotes:
         if one.when:
             what = f"{one.item} of {one.seller}, {one.when}"
             found.append(f"{one.where}: {what}, does not hold on {one.day}")
         for offer in (one, *one.others):
             whose = "" if offer is one else f" (of {offer.seller}, which does not count)"
-            found += [f"{offer.where}: {text}{whose}: check it" for text in offer.doubts]
+            new = [text for text in offer.doubts if text not in said]
+            found += [f"{offer.where}: {text}{whose}: check it" for text in new]
+            said |= {*new}
     return found
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from libra_planner.costs.quotes import Quote
-from libra_planner.procurement.bill import Bill
+from libra_planner.procurement.bill import ZERO, Bill
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import used_quotes
+from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_usd
 
@@ -65,12 +65,44 @@ def is_mostly_assumed(bill: Bill) -> bool:
     return assumed_fraction(bill) > _MOST_ASSUMED
 
 
+def unquoted(one: Candidate) -> tuple[OrderLine, ...]:
+    """What is bought without a quote, dearest first; nothing where nobody has quoted anything.
+
+    What has no price at all is no part of it.
+    """
+    found = orders(one.bill)
+    if not any(order.is_quoted for order in found):
+        return ()
+    lines = (line for order in found if not order.is_quoted for line in order.lines)
+    return tuple(sorted((x for x in lines if x.part.price), key=lambda x: -x.total_usd))
+
+
+def unquoted_text(one: Candidate) -> str:
+    """The same in words, such as "optic-200g-sr4, $205,540 (published price)"; empty for none."""
+    found = unquoted(one)
+    told = [f"{x.part.name}, ${x.total_usd:,.0f} ({_confidence(x)} price)" for x in found]
+    if len(told) > _MOST_TOLD:
+        usd = sum((line.total_usd for line in found[_MOST_TOLD:]), ZERO)
+        told[_MOST_TOLD:] = [f"{len(found) - _MOST_TOLD} more, ${usd:,.0f}"]
+    return "; ".join(told)
+
+
+def _confidence(line: OrderLine) -> str:
+    return line.part.price.confidence if line.part.price else ""
+
+
+_MOST_TOLD = 3
+"""Parts without a quote that are named."""
+
+
 def open_points(comparison: Comparison) -> Iterator[str]:
     """What has to be settled before anybody signs; nothing where the design is ready."""
     one = comparison.candidates[comparison.chosen]
     yield from blocked(comparison)
     if is_mostly_assumed(one.bill):
         yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
+    if text := unquoted_text(one):
+        yield f"not quoted: {text}"
     yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)
     if one.check is None:
         yield f"the step time of {one.letter} is not checked on its links"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.costs.quotes import RATES, Quote, quote_warnings
 from libra_planner.procurement.quotes import orders
 from libra_planner.views.report.compose import documents, report_payload
 from tests.comparisons import compared_by
@@ -134,3 +135,97 @@ def test_without_quotes_nothing_is_ordered_from_anybody() -> None:
     [order] = report_payload(found, [])["designs"][0]["orders"]
     assert (order["seller"], order["is_quoted"]) == (None, False)
     assert order["usd"] == float(found.candidates[0].bill.total_usd)
+
+
+def test_what_nobody_quotes_is_open_where_others_are_quoted(comparison) -> None:
+    """Beside the share that is assumed: also a paper's price has no seller."""
+    one = comparison.candidates[comparison.chosen]
+    parts = [x for order in orders(one.bill) if not order.seller for x in order.lines]
+    first, second, third, *others = sorted(parts, key=lambda x: -x.total_usd)
+    prices = [f"{x.part.name}, ${x.total_usd:,.0f}" for x in (first, second, third)]
+    rest = f"{len(others)} more, ${sum(x.total_usd for x in others):,.0f}"
+    assert others
+    found = report_payload(comparison, [])["decision"]["recommendation"]
+    assert not found["is_ready"]
+    [point] = [text for text in found["open_points"] if text.startswith("not quoted: ")]
+    assert point.startswith(f"not quoted: {prices[0]} (assumed price); {prices[1]} (")
+    assert point.endswith(f"; {rest}")
+    said = " ".join(found["sentences"])
+    assert f"N{point[1:]}." in said
+    ends = "The first quote ends on 2099-12-20 (switch-64x400g, switch-64x200g)."
+    assert ends in said
+    names = ", ".join(
+        x.part.name for order in orders(one.bill) for x in order.lines if x.part.n_lead_days is None
+    )
+    assert "The longest lead time is 112 days (switch-64x400g); nobody says that of " in said
+    assert f"nobody says that of {', '.join(names.split(', ')[:4])}" in said
+
+
+def test_without_quotes_nothing_is_open_for_want_of_one() -> None:
+    found = report_payload(compared_by(str(REPORTS / "one_nic.yaml")), [])["decision"]
+    points = found["recommendation"]["open_points"]
+    assert not [text for text in points if "not quoted" in text]
+    assert "quoted" not in " ".join(found["recommendation"]["sentences"]).replace(
+        "published or quoted", ""
+    ).replace("once quoted", "")
+
+
+AVERAGES = {
+    "AUD": (0.6644, 1.0359),
+    "CAD": (1 / 1.3494, 1 / 0.9995),
+    "CHF": (1 / 0.9937, 1 / 0.8984),
+    "CNY": (1 / 7.0809, 1 / 6.1478),
+    "DKK": (1 / 7.0786, 1 / 5.6151),
+    "EUR": (1.0534, 1.3297),
+    "GBP": (1.2371, 1.6484),
+    "HKD": (1 / 7.8376, 1 / 7.7524),
+    "INR": (1 / 82.5708, 1 / 53.37),
+    "JPY": (1 / 140.5001, 1 / 79.82),
+    "KRW": (1 / 1306.7637, 1 / 1052.29),
+    "NOK": (1 / 10.5659, 1 / 5.8181),
+    "SEK": (1 / 10.6089, 1 / 6.5124),
+    "SGD": (1 / 1.38, 1 / 1.2492),
+    "TWD": (1 / 33.9134, 1 / 27.9366),
+}
+"""Least and most annual average, 2012 to 2023: federalreserve.gov/releases/g5a, of 4 January 2016,
+1 November 2021 and 1 February 2024, which leave out 2016."""
+
+
+def test_rates_of_years_lie_inside_the_bands_and_their_inverses_outside() -> None:
+    assert {*RATES} == {*AVERAGES}
+    for name, (low, high) in RATES.items():
+        least, most = AVERAGES[name]
+        assert low <= 0.9 * least, name
+        assert high >= 1.1 * most, name
+        if name in ("EUR", "CHF", "AUD", "CAD"):  # Near a dollar, where most inverses are far.
+            continue
+        assert not low <= 1 / least <= high, name
+        assert not low <= 1 / most <= high, name
+
+
+@pytest.mark.parametrize(
+    ("currency", "rate", "text"),
+    [
+        ("EUR", 0.926, "EUR is at 0.926 USD, outside 0.94 to 1.6; 1 / 0.926 is 1.08: it may be"),
+        ("JPY", 150.0, "JPY is at 150 USD, outside 0.005 to 0.015; 1 / 150 is 0.006667: it may be"),
+        ("gbp", 12.7, "gbp is at 12.7 USD, outside 1.05 to 1.85: check it"),
+        ("EUR", 1.08, ""),
+        ("XYZ", 1e5, ""),
+    ],
+)
+def test_a_rate_that_is_not_plausible_is_doubted_once(currency, rate, text) -> None:
+    quotes = [
+        Quote(f"n{i}", 10.0, "Acme", "2026-11-02", currency=currency, rate=rate, file=f"q.csv:{i}")
+        for i in (2, 3)
+    ]
+    found = quote_warnings(quotes)
+    assert len(found) == (text != "")
+    assert all(f"q.csv:2: {text}" in one for one in found)
+
+
+def test_nobody_signs_at_a_rate_that_is_upside_down(tmp_path) -> None:
+    (tmp_path / "quotes.csv").write_text(QUOTES.replace("EUR,1.08", "EUR,0.926"))
+    found = compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(tmp_path / "quotes.csv"))
+    made = report_payload(found, [])["decision"]
+    assert any("EUR is at 0.926 USD" in text for text in made["recommendation"]["open_points"])
+    assert sum("EUR is at 0.926" in text for text in made["warnings"]) == 1

@@ -17,14 +17,15 @@ from libra_planner.procurement.advice import (
     steps,
     tied,
 )
-from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     assumed_fraction,
     best_sprayed,
     blocked,
     is_mostly_assumed,
+    unquoted_text,
 )
 from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
@@ -202,12 +203,14 @@ def _cheapest_of(designs: Sequence[Candidate]) -> str:
 def _certainty(one: Candidate) -> str:
     """What the price rests on."""
     bill, share = one.bill, assumed_fraction(one.bill)
+    rest = unquoted_text(one)
+    but = f" Not quoted: {rest}." if rest else ""
     if not share:
-        return "Every price of it is published or quoted."
+        return f"Every price of it is published or quoted.{but}"
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
-    return f"{share:.0%} of its price is assumed{without}{ask}."
+    return f"{share:.0%} of its price is assumed{without}{ask}.{but}"
 
 
 def _run(one: Candidate) -> Iterator[str]:
@@ -238,18 +241,28 @@ def _day(comparison: Comparison) -> str:
 
 def _offers(one: Candidate, today: str) -> Iterator[str]:
     """Until when quotes hold, and how long parts take, where anybody says."""
-    bill = one.bill
-    parts = {line.part.name: line.part for line in bill.lines if line.n_bought}.values()
-    offers = ((x.price, x.name) for x in parts if x.price and x.kind != SUPPORT)
-    ends = [(price.valid_until, name) for price, name in offers if price.valid_until]
-    if ends:
-        day, name = min(ends)
+    parts = [line.part for order in orders(one.bill) for line in order.lines]
+    offers = [(x.price, x.name) for x in parts if x.price and x.price.valid_until]
+    if offers:
+        day = min(price.valid_until or "" for price, _ in offers)
         verb = "ended" if today and day < today else "ends"
-        yield f"The first quote {verb} on {day} ({name})."
+        names = [name for price, name in offers if price.valid_until == day]
+        yield f"The first quote {verb} on {day} ({_listed(names)})."
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
     if days:
         longest = max(days, key=lambda pair: pair[0])
-        yield f"The longest lead time is {longest[0]} days ({longest[1]})."
+        unknown = [x.name for x in parts if x.n_lead_days is None]
+        but = f"; nobody says that of {_listed(unknown)}" if unknown else ""
+        yield f"The longest lead time is {longest[0]} days ({longest[1]}){but}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of parts; of many the first and how many more."""
+    more = f", {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+_MOST_NAMES = 4
 
 
 def _tax_text(one: Candidate) -> str:
