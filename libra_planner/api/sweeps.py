@@ -21,8 +21,9 @@ from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.sweeps import figures
-from libra_planner.views.sweeps.answers import answer_table
+from libra_planner.views.sweeps.answers import answer_blocks
 from libra_planner.views.sweeps.page import write_page
+from libra_planner.views.sweeps.points import axis_units
 from libra_planner.views.sweeps.remarks import remarks
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         """The best designs of every objective."""
         found = self.top(_MOST_ROWS)
         yield f"{escape(self.headline())}; the best of each objective"
-        yield answer_table(found, self.axes, len(found.rows))
+        yield from answer_blocks(found, self.axes, len(found.rows), axis_units(self))
         yield from map(escape, remarks(self))
 
     def to_dict(self) -> dict[str, Any]:

@@ -294,11 +294,14 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         _print_table(answer)
     else:
         from libra_planner.views.cells import escape
-        from libra_planner.views.sweeps.answers import answer_table, answer_words
+        from libra_planner.views.sweeps.answers import answer_blocks, answer_words
+        from libra_planner.views.sweeps.points import axis_units
 
         asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
         words = answer_words(results, n_best=options.top or _USUAL, **asked)
-        streams.show([escape(words), answer_table(answer, results.axes, _MOST_SHOWN)])
+        units = axis_units(results)
+        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units)
+        streams.show([escape(words), *rows])
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
 

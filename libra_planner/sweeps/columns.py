@@ -400,7 +400,7 @@ register(
     _billed(
         "billed_step_time_s",
         "on the whole ports that the bill pays for, at the plan's `port_speed`, as `report` has it",
-        heading="billed", screen=3, in_words=True,
+        heading="billed time", screen=3, in_words=True,
     ),
     _billed(
         "billed_seconds_per_sequence", "that over the sequences of a step",

@@ -307,11 +307,35 @@ def test_a_file_that_is_no_part_is_named(
 
 def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory)
-    title, *lines = outcome.out.splitlines()
+    title, same, *lines = outcome.out.splitlines()
     assert title == "sweep, 36 designs: the best 10 of each objective (time per sequence)"
-    assert lines[1].split()[:4] == ["row", "shape", "tp", "budget"]
+    assert same == "In all rows: sharded 12.277 GB, 256 sequences a step"
+    assert lines[0].split()[0] == "budget"
+    assert lines[1].split()[:4] == ["row", "shape", "tp", "GB/s"]
     assert len({len(line) for line in lines}) == 1
     assert len(lines) == 2 + 2 * 10
+
+
+def test_what_is_the_same_in_all_rows_stands_above_them(run: Run, tmp_path: Path) -> None:
+    run("sweep", "run", "13_tapers", "-o", tmp_path / "tapers")
+    shown = run("sweep", "show", tmp_path / "tapers", "--top", "4")
+    _, same, *lines = shown.out.splitlines()
+    assert same.startswith(
+        "In all rows: nic 100 GB/s, objective performance, dim1 450.00 GB/s, dim2 100.00 GB/s, mem"
+    )
+    assert same.endswith(" GB, 1,024 sequences a step")
+    assert [line.split() for line in lines[:2]] == [
+        ["dim3"], ["row", "taper", "step", "time", "cost", "GB/s"]
+    ]  # fmt: skip
+    rows = run("sweep", "show", tmp_path / "tapers", "--top", "4", "--json").payload["rows"]
+    assert [line.split()[0] for line in lines[2:]] == [str(row["row"]) for row in rows]
+    assert {row["bandwidth_dim1_GBps"] for row in rows} == {450}
+    assert {row["step_time_s"] / row["seconds_per_sequence"] for row in rows} == {1024}
+    assert {row["nic"] for row in rows} == {100}
+    assert "In all rows" not in run("sweep", "show", tmp_path / "tapers", "--top", "1").out
+    run("sweep", "show", tmp_path / "tapers", "--html", tmp_path / "p.html")
+    units = {column["name"]: column["unit"] for column in Page(tmp_path / "p.html").data["columns"]}
+    assert (units["nic"], units["taper"]) == ("GB/s", "")
 
 
 def test_80_columns_hold_a_table_and_say_what_they_do_not(

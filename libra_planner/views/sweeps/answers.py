@@ -10,7 +10,7 @@ from typing import Any
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import NONE, OBJECTIVE, ROW, Column, column_named, on_screen
 from libra_planner.sweeps.results import Answer, Results
-from libra_planner.views.cells import Cell, Table, table
+from libra_planner.views.cells import Block, Cell, escape, table
 
 _BEST = "best_"
 _BANDWIDTH = "bandwidth_dim"
@@ -22,20 +22,30 @@ _PER_SEQUENCE = {name: name.replace("step_time_s", "seconds_per_sequence") for n
 Row = Mapping[str, Any]
 
 
-def answer_table(answer: Answer, axes: Sequence[str], n_rows: int) -> Table:
-    """The first rows of designs or of groups of them.
+def answer_blocks(
+    answer: Answer, axes: Sequence[str], n_rows: int, units: Mapping[str, str]
+) -> Iterator[Block]:
+    """The first rows of designs or of groups of them; above them what is the same in all.
 
     Parameters
     ----------
     answer : what ``top``, ``grouped`` or ``pareto`` gave.
     axes : of the sweep.
     n_rows : to show at most.
+    units : of axes, as :func:`~libra_planner.views.sweeps.points.axis_units` has them.
     """
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
     shown = dict(_columns(answer.columns, axes))
-    headings = {name: _heading(one) for name, one in shown.items()}
+    same, n_sequences = _same(shown, rows), _sequences(shown, rows)
+    words = [_named(shown[name], rows[0][name], units) for name in same]
+    words += [f"{n_sequences:,.6g} sequences a step"] if n_sequences else []
+    if words:
+        yield escape(f"In all rows: {', '.join(words)}")
+    left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ())}
+    shown = {name: one for name, one in shown.items() if name not in left_out}
+    headings = {name: _heading(one, units) for name, one in shown.items()}
     texts = (name for name in shown if any(isinstance(row[name], str) for row in rows))
-    return table(
+    yield table(
         "",
         "",
         headings.values(),
@@ -103,8 +113,42 @@ def _columns(names: Sequence[str], axes: Sequence[str]) -> Iterator[tuple[str, C
         yield one.name, one
 
 
-def _heading(one: Column) -> str:
-    return f"{one.label}\nGB/s" if one.name.startswith(_BANDWIDTH) else one.label
+def _same(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
+    """Columns that have one value in all rows of designs; those that rank designs stay."""
+    if len(rows) < 2 or any(name.startswith(_BEST) for name in shown):
+        return []
+    kept = {*_KEPT, *_PER_SEQUENCE.values()} - {"fim_percent"}
+    found = [name for name in shown if name not in kept]
+    return [name for name in found if all(row[name] == rows[0][name] for row in rows)]
+
+
+def _sequences(shown: Mapping[str, Column], rows: Sequence[Row]) -> float | None:
+    """The sequences of a step, where times per sequence tell no more than times of steps do."""
+    ratios = {
+        f"{row[whole] / row[part]:.9g}" if row[whole] and row[part] else None
+        for whole, part in _PER_SEQUENCE.items()
+        if part in shown
+        for row in rows
+        if whole in shown and (row[whole], row[part]) != (None, None)
+    }
+    is_whole = all(whole in shown for whole, part in _PER_SEQUENCE.items() if part in shown)
+    (only,) = ratios if len(ratios) == 1 else (None,)
+    return float(only) if only and is_whole and len(rows) > 1 else None
+
+
+def _unit(one: Column, units: Mapping[str, str]) -> str:
+    return "GB/s" if one.name.startswith(_BANDWIDTH) else units.get(one.name, "")
+
+
+def _heading(one: Column, units: Mapping[str, str]) -> str:
+    unit = _unit(one, units)
+    return f"{one.label}\n{unit}" if unit else one.label
+
+
+def _named(one: Column, value: Any, units: Mapping[str, str]) -> str:
+    """A value with its name, for a line of words."""
+    text = value if one.name == OBJECTIVE else one.cell(value)
+    return f"{one.label} {text} {_unit(one, units)}".strip()
 
 
 def _cell(one: Column, value: Any) -> Cell:

@@ -23,7 +23,7 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.points import MANY_TIMES, in_order
+from libra_planner.views.sweeps.points import MANY_TIMES, axis_title, in_order
 
 _MOST_TICKS = 40
 _STEPS = (1, 2, 5, 10)
@@ -64,7 +64,7 @@ def split(results: Results, axes: Any, x: str) -> None:
         _bars(heights, names, axes)
     if not are_numbers(values):
         axes.set_xticks(*_ticks(values, x), rotation=90)
-    axes.set(xlabel=visible(x), ylabel="bandwidth of the fastest design, GB/s per NPU")
+    axes.set(xlabel=axis_title(results, x), ylabel="bandwidth of the fastest design, GB/s per NPU")
     axes.margins(x=0.02 if is_stack else 0)
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
     axes.legend(title="dimension", fontsize=8, title_fontsize=8, reverse=True, **place)
@@ -138,7 +138,7 @@ def heat_map(results: Results, axes: Any, x: str, y: str) -> None:
     is_wide = sum(len(text) + 1 for text in texts) >= _MOST_WIDE
     axes.set_xticks(places, texts, rotation=90 if is_wide else 0)
     axes.set_yticks(*_ticks(up, y))
-    axes.set(xlabel=visible(x), ylabel=visible(y))
+    axes.set(xlabel=axis_title(results, x), ylabel=axis_title(results, y))
     what = f"least {time_words(time)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")
     over = f"by {visible(x)} and {visible(y)}{_over(results, x, y)}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
@@ -15,6 +17,7 @@ import numpy as np
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import ROW, Column, on_screen
 from libra_planner.sweeps.results import SAME, Answer, Results, sql_name, unbeaten_in_two
+from libra_planner.units import UNITS
 
 MOST_POINTS = 20_000
 """Designs of a page or a figure."""
@@ -46,6 +49,7 @@ class Points:
     time, cost : columns of the figures that designs are compared by; empty without one.
     is_sample : whether there are designs that stand in no row.
     is_mixed : whether rows do not tell what is trained: no best one, then.
+    units : of axes, where the plan tells.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -55,6 +59,7 @@ class Points:
     cost: str
     is_sample: bool = False
     is_mixed: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -70,7 +75,8 @@ class Points:
         is_mixed = any(name not in names for name in apart)
         is_sample = answer is None and len(rows) < results.n_rows
         work = tuple(name for name in apart if name in varied)
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed)
+        units = axis_units(results)
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -376,6 +382,24 @@ def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def axis_units(results: Results) -> dict[str, str]:
+    """Units of axes: what the plan writes behind each of their placeholders, as ``{nic} GB/s``."""
+    spec = results.manifest["spec"]
+    text = json.dumps(spec["base"])
+    found = {}
+    for axis in results.axes:
+        uses = re.findall(rf"\{{\s*{re.escape(axis)}\s*\}}\s*([A-Za-z$%/]*)", text)
+        if len({*uses}) == 1 and any(uses[0] in kind for kind in UNITS.values()):
+            found[axis] = uses[0]
+    return found
+
+
+def axis_title(results: Results, axis: str) -> str:
+    """An axis of a figure, with its unit."""
+    unit = axis_units(results).get(axis)
+    return f"{visible(axis)}, {unit}" if unit else visible(axis)
 
 
 def swept_words(results: Results) -> tuple[str, str]:
