@@ -105,7 +105,7 @@ def test_show_has_columns_from_outside(run: Run, tmp_path: Path) -> None:
     file, there = tmp_path / "sweep.yaml", tmp_path / "run"
     file.write_text(sweep_text("step_time_s, bandwidth, network_power_W"))
     run_sweep(load_sweep(file), there)
-    header = run("sweep", "show", there, "--top", 1).out.splitlines()[2]
+    header = run("sweep", "show", there, "--top", 1).out.splitlines()[3]
     assert " step time " in header
     assert "network power W" in header
     report = run("report", f"{there}:0", "-o", tmp_path / "report", "--formats", "md")
