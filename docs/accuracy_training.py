@@ -10,7 +10,7 @@ import numpy as np
 
 import libra_planner as lp
 from libra_planner.inputs.training.planned import planned_run
-from libra_planner.step.bands import STEP_BANDS, STRATEGY_TIE_FRACTION
+from libra_planner.step.bands import FEW_RUNS, STEP_BANDS, STRATEGY_TIE_FRACTION
 from libra_planner.studies.step_fits import MeasuredStep
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
 from tests.oracles.test_measured_training import (
@@ -68,6 +68,8 @@ NOTES = """
   8,192 and {meta[1]} on 16,384.
 - Bands of `step_time_low_s` and `step_time_high_s` (C23) are what nine of ten errors of a class stay below, at least 9 %:
   {bands}.
+  An NPU without a class takes the band of the same kind on an NPU of the same die (A800 that of A100; H200 and H800 that of H100; B200 that of GB200), at
+  least the largest error of its own few runs ({few}). Results say so.
 - Ties of `search` (C23): what two strategies of one model share is off alike. {n_pairs} pairs of runs of one source, model, NPU and number of NPUs differ in
   their strategy; measured times have the predicted order in {all_ordered:.0%} of them, and in {far_ordered:.0%} of the {n_far} whose predicted times differ by more than
   {tie:.0%}: the least whole percent for nine of ten. {family:.0%} of the pairs are vTrain's. Of the {n_best} of these in which one run is the predicted best of its kind {best_ordered:.0%} have
@@ -133,6 +135,7 @@ def section(held_out_errors: HeldOut) -> Iterator[str]:
     bands = ", ".join(f"{' '.join(key)} {100 * error:.0f} %" for key, error in STEP_BANDS.items())
     found = {
         "bands": bands,
+        "few": ", ".join(f"{name} {100 * error:.0f} %" for name, error in FEW_RUNS.items()),
         **_ties(),
         "deepseek": planned_run(DEEPSEEK).tokens_per_s_per_gpu,
         "published": DEEPSEEK_TOKENS_PER_S,

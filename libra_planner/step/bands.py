@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
-_FAMILIES = ("A100", "A800", "H100", "H200", "GB200", "B200", "TPU")
+_FAMILIES = ("A100", "A800", "H100", "H200", "H800", "GB200", "B200", "TPU")
+_SAME_DIES = (("A100", "A800"), ("H100", "H200", "H800"), ("B200", "GB200"))
+"""NPUs that share a compute die: those without a class of their own take the next one's."""
 
 LEAST_ROWS = 5
 """Published runs that make a class."""
@@ -25,6 +28,9 @@ STEP_BANDS: Mapping[tuple[str, str], float] = MappingProxyType(
     }
 )
 """What nine of ten relative errors of a class in docs/accuracy.md stay below."""
+
+FEW_RUNS: Mapping[str, float] = MappingProxyType({"B200": 0.27, "H200": 0.13})
+"""Largest relative error of the published runs of NPUs that have too few for a class."""
 
 STRATEGY_TIE_FRACTION = 0.14
 """By which times of two strategies of one model on the same NPUs have to differ to be no tie.
@@ -51,6 +57,45 @@ def kind_of_step(dtype: str, *, has_experts: bool) -> str:
     'dense bf16'
     """
     return f"{'experts' if has_experts else 'dense'} {dtype.replace('fp16', 'bf16')}"
+
+
+@dataclass(frozen=True)
+class PublishedBand:
+    """Error of steps of a kind, and whose it is.
+
+    Parameters
+    ----------
+    fraction : nine of ten relative errors stay below it.
+    runs : of which it is, such as ``H100 dense bf16``, and of which NPU there are too few.
+    """
+
+    fraction: float
+    runs: str
+
+
+def published_band(family: str, kind: str) -> PublishedBand | None:
+    """The errors of its own class, or of the same kind on an NPU of the same die (C23).
+
+    What is taken from another NPU is no narrower than the largest error of the few runs of its own.
+
+    Examples
+    --------
+    >>> published_band("H100", "dense bf16")
+    PublishedBand(fraction=0.19, runs='H100 dense bf16')
+    >>> published_band("H200", "dense bf16")
+    PublishedBand(fraction=0.19, runs='H100 dense bf16 (too few are of H200)')
+    >>> published_band("B200", "dense bf16").fraction, published_band("B300", "dense bf16")
+    (0.27, None)
+    """
+    own = STEP_BANDS.get((family, kind))
+    if own is not None:
+        return PublishedBand(own, f"{family} {kind}")
+    dies = next((one for one in _SAME_DIES if family in one), ())
+    near = next((one for one in dies if (one, kind) in STEP_BANDS), None)
+    if near is None:
+        return None
+    fraction = max(STEP_BANDS[near, kind], FEW_RUNS.get(family, 0.0))
+    return PublishedBand(fraction, f"{near} {kind} (too few are of {family})")
 
 
 def is_tie(one: float, other: float, *, shared: tuple[float, float], error_fraction: float) -> bool:

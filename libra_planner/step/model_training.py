@@ -8,7 +8,7 @@ from functools import cached_property
 
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
-from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
+from libra_planner.step.bands import kind_of_step, npu_family, published_band
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
 from libra_planner.step.critical_path import COMPUTE, Share, critical_path
@@ -111,14 +111,17 @@ class ModelTraining(Frozen):
         """
         if self.loop is not None:
             return None
-        return self.own_errors.get(self.step_class[1], STEP_BANDS.get(self.step_class))
+        published = published_band(*self.step_class)
+        usual = None if published is None else published.fraction
+        return self.own_errors.get(self.step_class[1], usual)
 
     @property
     def error_source(self) -> str:
         """Whose errors these are, for people."""
-        what = " ".join(self.step_class)
-        is_own = self.step_class[1] in self.own_errors
-        return f"runs of {what} of {self.system}" if is_own else f"published runs of {what}"
+        what, published = " ".join(self.step_class), published_band(*self.step_class)
+        if self.step_class[1] in self.own_errors:
+            return f"runs of {what} of {self.system}"
+        return f"published runs of {what if published is None else published.runs}"
 
     def model_flops_per_npu(self, step_time_s: float) -> float:
         """FLOP/s of one NPU that the model needs, nothing computed twice, full attention (C18)."""

@@ -168,7 +168,7 @@ def band_lines(problem: Problem, band_s: tuple[float, float] | None) -> Iterator
     if not isinstance(model, Calibrated):
         return
     if band_s is None:
-        yield "No range: compute has no measured class of published runs"
+        yield f"No range: {no_class_text(problem)}"
         return
     low, high = map(format_time, band_s)
     if isinstance(trainings[0], ModelTraining):
@@ -178,6 +178,18 @@ def band_lines(problem: Problem, band_s: tuple[float, float] | None) -> Iterator
             f"{low} to {high} by the mean error of measured collectives ({model.bands.source}); "
             f"compute is as the plan has it"
         )
+
+
+def no_class_text(problem: Problem) -> str:
+    """Why a step time has no error band (C23)."""
+    training = problem.step.trainings[0]
+    if not isinstance(problem.step.model, Calibrated):
+        return "collectives are not run as measured; fidelity: calibrated has a band"
+    if problem.step.is_group:
+        return "no errors of a mean of several workloads are published"
+    if not isinstance(training, ModelTraining) or training.loop is not None:
+        return "no published runs have this loop"
+    return f"too few runs of {' '.join(training.step_class)} are published, and of NPUs like it"
 
 
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:

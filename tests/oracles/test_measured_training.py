@@ -17,7 +17,14 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.inputs.training.rows import TrainingRun, read_training_file
-from libra_planner.step.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS, STRATEGY_TIE_FRACTION
+from libra_planner.step.bands import (
+    FEW_RUNS,
+    FLOOR_FRACTION,
+    LEAST_ROWS,
+    STEP_BANDS,
+    STRATEGY_TIE_FRACTION,
+    published_band,
+)
 from libra_planner.studies.step_fits import MeasuredStep, fitted_constants, measured_step
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
 
@@ -128,6 +135,20 @@ def test_bands_are_those_of_the_page() -> None:
     assert set(found) == set(STEP_BANDS)
     for key, error in found.items():
         assert error <= STEP_BANDS[key] < error + 0.02, key
+
+
+def test_npus_without_a_class_of_their_own_take_no_less_than_their_few_runs() -> None:
+    """Also that what they take covers those runs: nine of ten, as a class does."""
+    few = {one.family for one in STEPS} & {"A800", "B200", "H200", "H800"}
+    assert few == set(FEW_RUNS)
+    for family in few:
+        errors = [abs(one.error()) for one in of(family=family)]
+        assert max(errors) <= FEW_RUNS[family] < max(errors) + 0.02
+        for kind in {one.kind for one in of(family=family)}:
+            band = published_band(family, kind)
+            assert band is None or band.fraction >= FEW_RUNS[family]
+    # No class of mixtures in bf16 on a Blackwell: GB200 and B200 have five runs between them.
+    assert published_band("B200", "experts bf16") is None
 
 
 class Pair(NamedTuple):

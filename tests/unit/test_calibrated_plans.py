@@ -26,6 +26,7 @@ from libra_planner.step.collectives.measured import (
 )
 from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.step.expression import TimeExpression
+from libra_planner.views.plan import no_class_text
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.oracles.test_measured_collectives import RUNS
 
@@ -254,3 +255,35 @@ def test_a_check_says_where_switches_sum(run) -> None:
     flags = [word for one in a100 for word in ("--set", one)]
     phases = run("check", example, "--policy", "spray", "--json", *flags).payload["phases"]
     assert {one["algorithm"] for one in phases} == {"ring"}
+
+
+OF_B200 = ("npu=b200-sxm", "fixed_cost=0 $", "fabric.scale_up=nvlink5-8")
+OF_H200 = ("--set", "npu=h200-sxm", "--set", "fixed_cost=0 $")
+MIXTURE = ("workload=mixtral-8x7b", "parallelism={tp: 8, ep: 8, dp: 256}", "global_batch=2048")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "why"),
+    [
+        ((*OF_B200, *MIXTURE), "too few runs of B200 experts bf16 are published"),
+        (("fidelity=ideal",), "fidelity: calibrated has a band"),
+        (("training_loop=no_overlap",), "no published runs have this loop"),
+    ],
+)
+def test_a_time_without_a_range_says_why(overrides, why, run) -> None:
+    """A report and an optimum give the same reason; ideal ones have none to give."""
+    sets = [part for one in (*overrides, "memory=ignore") for part in ("--set", one)]
+    found = run("optimize", "0e_rails_2to1", *sets)
+    assert run("optimize", "0e_rails_2to1", *sets, "--json").payload["step_time_low_s"] is None
+    assert (f"No range: {why}" in found.out) is ("fidelity=ideal" not in overrides)
+    problem = lp.load_plan("0e_rails_2to1", [*overrides, "memory=ignore"])
+    assert why in no_class_text(problem)
+
+
+def test_an_npu_with_too_few_runs_takes_the_range_of_its_die(run) -> None:
+    """H200: nine of ten runs of H100 are less than 19 % off."""
+    found = run("optimize", "0e_rails_2to1", *OF_H200)
+    assert "as published runs of H100 dense bf16 (too few are of H200) are off" in found.out
+    told = run("optimize", "0e_rails_2to1", *OF_H200, "--json").payload
+    ends = [told["step_time_s"] / x for x in (1.19, 0.81)]
+    assert [told["step_time_low_s"], told["step_time_high_s"]] == pytest.approx(ends)

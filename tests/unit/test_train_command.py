@@ -224,6 +224,12 @@ def test_bands_hold_the_time_and_are_absent_without_a_class(run) -> None:
     found = _json(run, *ONE)
     assert found["step_time_low_s"] < found["step_time_s"] < found["step_time_high_s"]
     assert found["band"] == "H100 dense bf16"
+    near = _json(run, *ONE, "--npu", "h200-sxm")
+    assert near["band"] == "H100 dense bf16 (too few are of H200)"
+    ends = [near["step_time_s"] / x for x in (1.19, 0.81)]
+    assert [near["step_time_low_s"], near["step_time_high_s"]] == pytest.approx(ends)
+    text = run(*ONE, "--npu", "h200-sxm").out
+    assert "as published runs of H100 dense bf16 (too few are of H200) are off" in text
     other = _json(run, *ONE, "--npu", "mi300x")
     assert other["step_time_low_s"] is None
     assert other["band"] == "no measured class"

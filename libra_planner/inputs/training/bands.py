@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from libra_planner.inputs.training.planned import PlannedRun
-from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
+from libra_planner.step.bands import kind_of_step, npu_family, published_band
 
 
 def step_kind(run: PlannedRun) -> str:
@@ -12,10 +12,11 @@ def step_kind(run: PlannedRun) -> str:
 
 
 def step_class(run: PlannedRun) -> str:
-    """What errors of a run are told for, such as ``H100 dense bf16``; the user's own are named."""
-    is_own = run.system is not None and own_band_fraction(run) is not None
-    whose = f" of {run.system.label}" if run.system and is_own else ""
-    return f"{npu_family(run.npu_name)} {step_kind(run)}{whose}"
+    """Whose errors are told of a run, such as ``H100 dense bf16``; the user's own are named."""
+    if run.system is not None and own_band_fraction(run) is not None:
+        return f"{npu_family(run.npu_name)} {step_kind(run)} of {run.system.label}"
+    found = published_band(npu_family(run.npu_name), step_kind(run))
+    return f"{npu_family(run.npu_name)} {step_kind(run)}" if found is None else found.runs
 
 
 def own_band_fraction(run: PlannedRun) -> float | None:
@@ -28,6 +29,7 @@ def step_band_s(run: PlannedRun) -> tuple[float, float] | None:
 
     Errors are those of the user's own runs, where a system file has them, else of published ones.
     """
+    published = published_band(npu_family(run.npu_name), step_kind(run))
     own = own_band_fraction(run)
-    error = STEP_BANDS.get((npu_family(run.npu_name), step_kind(run))) if own is None else own
+    error = own if own is not None or published is None else published.fraction
     return None if error is None else (run.step_time_s / (1 + error), run.step_time_s / (1 - error))

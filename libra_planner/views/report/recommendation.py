@@ -32,6 +32,7 @@ from libra_planner.units import format_time
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
+from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
@@ -175,7 +176,7 @@ def _notes(comparison: Comparison) -> str:
 def band_text(one: Candidate) -> str:
     """How far its time may be off, and its speed and run with it (C23)."""
     if one.band_s is None:
-        return "Its step time has no error band: no measured class (fidelity: calibrated has one)."
+        return f"Its step time has no error band: {no_class_text(one.proposal.problem)}."
     low, high = map(format_time, one.band_s)
     return f"Its step takes {low} to {high}, as {one.error_source} are off."
 
