@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import overrides_of, plan_given, pythonic, searched_of, source_of
-from libra_planner.api.shown import Shown, new_axes
+from libra_planner.api.shown import Shown, label_times, new_axes
 from libra_planner.check import links
 from libra_planner.check.links import CheckReport
 from libra_planner.errors import closest
@@ -143,7 +143,8 @@ class Check(_OnLinks):
         axes = new_axes(axes, figsize=(6, 3.2))
         name = self.report.policy.name
         values = [self.ideal_step_time_s, self.spray_step_time_s, self.mean_step_time_s]
-        axes.bar(["ideal", "whole links,\nsprayed", f"whole links,\n{name}"], values, width=0.5)
+        names = ["ideal", "whole links,\nsprayed", f"whole links,\n{name}"]
+        label_times(axes, axes.bar(names, values, width=0.5), values)
         times = self.effective_step_time_s[: self.report.n_routings]
         axes.plot([2] * len(times), times, "k_", label="one routing each")
         axes.set(ylabel="step time, s", title=f"On its links: {self.slowdown:.3f}x the ideal time")

@@ -15,7 +15,14 @@ from libra_planner.api.given import (
     refuse_changed,
     source_of,
 )
-from libra_planner.api.shown import Shown, draw_frontier, frontier_words, new_axes, title
+from libra_planner.api.shown import (
+    Shown,
+    draw_frontier,
+    frontier_words,
+    label_times,
+    new_axes,
+    title,
+)
 from libra_planner.api.training import argument_fault, refuse_unknown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.plans import open_plan
@@ -114,7 +121,8 @@ class Found(Shown):
             "\n".join(f"{x} {one[x]}" for x in ("tp", "cp", "pp", "dp", "ep") if one[x] > 1)
             for one in self.best
         ]
-        axes.bar(range(len(names)), [one["step_time_s"] for one in self.best])
+        times = [one["step_time_s"] for one in self.best]
+        label_times(axes, axes.bar(range(len(names)), times), times)
         axes.set_xticks(range(len(names)), names)
         axes.set(ylabel="step time, s", title=title(self.headline()))
         return axes

@@ -132,6 +132,14 @@ def title(text: str) -> str:
     return textwrap.fill(text, 56)
 
 
+def label_times(axes: Any, bars: Any, times_s: Sequence[float]) -> None:
+    """Write above bars of times how long each is, and how much longer than the first."""
+    first, *others = times_s
+    texts = [format_time(first), *(f"{format_time(x)}\n{x / first - 1:+.2%}" for x in others)]
+    axes.bar_label(bars, texts, fontsize="small", padding=2)
+    axes.margins(y=0.2)
+
+
 def frontier_words(points: Sequence[Any]) -> str:
     """A frontier in one line: how many designs, and its ends."""
     first, last = points[0], points[-1]

@@ -18,6 +18,8 @@ PAGES = [
 ]
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
+_SAVED = r"Save this as `([\w.]+)`:\n\n```yaml\n(.*?)```"
+
 
 def _commands(page: Path) -> list[tuple[str, list[str]]]:
     """Commands of a page, each with the lines that it shows."""
@@ -40,6 +42,9 @@ def test_commands_print_what_the_page_shows(page: Path, run, tmp_path, monkeypat
         r"```text\n(item,price.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
     ):
         (tmp_path / "quotes.csv").write_text(text, encoding="utf-8")
+    saved = re.findall(_SAVED, page.read_text(encoding="utf-8"), re.DOTALL)
+    for name, text in saved:
+        (tmp_path / name).write_text(text, encoding="utf-8")
     for command, shown in _commands(page):
         program, *arguments = shlex.split(command)
         assert program == "libra-planner"
@@ -59,6 +64,18 @@ def test_figures_in_the_prose_of_tutorials_are_printed_today(run, tmp_path, monk
     assert f"by {100 * (1 - fast.step_time_s / slow.step_time_s):.0f} %" in sweeps
     assert f"from ${slow.cost_usd / 1e6:.0f}M to ${fast.cost_usd / 1e6:.0f}M" in sweeps
     assert rows[25, 4].row == 2
+
+    (_, strategies), *_ = re.findall(_SAVED, sweeps, re.DOTALL)
+    Path("strategies.yaml").write_text(strategies, encoding="utf-8")
+    assert run("sweep", "run", "strategies.yaml", "-o", "strategies").code == 0
+    found = lp.sweep_results("strategies")
+    assert len(found.pareto().rows) == 9
+    frame = found.to_frame().set_index(["tp", "nic", "taper"])
+    assert set(frame.loc[2].status) == {"infeasible"}
+    assert (frame.loc[8].billed_step_time_s > frame.loc[4].billed_step_time_s).all()
+    dear, cheap = frame.loc[4, 100, 1], frame.loc[4, 25, 4]
+    assert round(1 / (1 - cheap.bill_usd / dear.bill_usd)) == 6
+    assert round(100 * (1 - dear.billed_step_time_s / cheap.billed_step_time_s)) == 2
 
     page = DOCS / "tutorials" / "procurement.md"
     text, (command, _), *_ = page.read_text(encoding="utf-8"), *_commands(page)

@@ -197,6 +197,15 @@ def test_results_are_short_in_words_and_whole_in_tables(results) -> None:
     plt.close("all")
 
 
+def test_bars_of_times_say_how_long_and_how_much_longer(results) -> None:
+    """From zero on bars look equal."""
+    checked = next(one for one in results if hasattr(one, "spray_step_time_s"))
+    texts = [text.get_text() for text in checked.plot().texts]
+    times = [checked.ideal_step_time_s, checked.spray_step_time_s, checked.mean_step_time_s]
+    assert texts[0] == f"{1000 * times[0]:.3f} ms"
+    assert texts[2] == f"{1000 * times[2]:.3f} ms\n{100 * (times[2] / times[0] - 1):+.2f}%"
+
+
 def test_a_sweep_is_a_dict_as_well_as_a_file(tmp_path) -> None:
     given = {"base": PLAN, "axes": {"budget": [300, 400]}}
     given["set"] = {"constraints": ["total == {budget} GB/s"]}
