@@ -49,13 +49,16 @@ class EqualBandwidth:
 
     ``bandwidth_bytes_per_s`` has shape (n_dims,); ``feasible`` says whether it meets
     the rules: the ratios against it are printed either way. ``cost_usd`` is NaN for a plan that
-    is priced by its bill, in which nothing but its options has one (C22).
+    is priced by its bill, in which nothing but its options has one (C22). ``possible`` says
+    whether anybody could have it: a part of a plan has the bandwidth it has, and what breaks the
+    rules for that is no baseline.
     """
 
     bandwidth_bytes_per_s: Array = field(repr=False)
     step_time_s: float
     cost_usd: float
     feasible: bool
+    possible: bool = True
 
 
 @dataclass(frozen=True)
@@ -153,15 +156,18 @@ class Evaluation:
         return not self.violated
 
     @property
-    def speedup_vs_equal(self) -> float:
-        """Step time of equal bandwidth over this one's."""
-        return self.equal.step_time_s / self.step_time_s
+    def speedup_vs_equal(self) -> float | None:
+        """Step time of equal bandwidth over this one's; ``None`` where nobody can have that."""
+        return self.equal.step_time_s / self.step_time_s if self.equal.possible else None
 
     @property
     def perf_per_cost_vs_equal(self) -> float | None:
-        """(T C) of equal bandwidth over this one's; ``None`` where a cost is zero or not known."""
+        """(T C) of equal bandwidth over this one's; ``None`` where a cost is zero or not known.
+
+        Also where nobody can have equal bandwidth.
+        """
         product, equal = self.step_time_s * self.cost_usd, self.equal
-        has_cost = product and np.isfinite(equal.cost_usd)
+        has_cost = product and np.isfinite(equal.cost_usd) and equal.possible
         return equal.step_time_s * equal.cost_usd / product if has_cost else None
 
 
@@ -379,11 +385,15 @@ def equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
     total = problem.total_bandwidth_bytes_per_s() or float(bandwidth.sum())
     n_dims = problem.topology.n_dims
     equal = np.full(n_dims, total / n_dims)
+    cost_usd = float(problem.cost_usd(equal))
+    feasible = bool(np.isfinite(cost_usd)) and not violations(problem, equal)
+    is_open = problem.scale_up is None and problem.prices.bills is None
     return EqualBandwidth(
         bandwidth_bytes_per_s=equal,
         step_time_s=float(problem.step_time.seconds(equal)),
-        cost_usd=(cost_usd := float(problem.cost_usd(equal))),
-        feasible=bool(np.isfinite(cost_usd)) and not violations(problem, equal),
+        cost_usd=cost_usd,
+        feasible=feasible,
+        possible=feasible or is_open,
     )
 
 

@@ -131,22 +131,16 @@ class OneDesign(Shown):
         }
         return pd.DataFrame({name: x for name, x in columns.items() if x is not None})
 
-    @property
-    def _equal_is_possible(self) -> bool:
-        """Whether equal bandwidth is anything one could have: a part has what it has."""
-        plan = self.plan
-        return self.figures.equal.feasible or (plan.scale_up is None and plan.prices.bills is None)
-
     def plot(self, axes: Any = None) -> Any:
         """Bandwidth of every dimension, beside equal bandwidth; the matplotlib axes."""
         frame, axes = self.to_frame(), new_axes(axes, figsize=(6, 3.2))
         names = [f"{a}\n{b}" for a, b in zip(frame["dimension"], frame["tier"], strict=True)]
         places = range(len(names))
-        left = 0.2 if self._equal_is_possible else 0.0
+        left = 0.2 if self.figures.equal.possible else 0.0
         own = frame["bandwidth_GBps"]
         bars = axes.bar([x - left for x in places], own, 0.4, label="this design")
         axes.bar_label(bars, [f"{value:.4g}" for value in own])
-        if self._equal_is_possible:
+        if self.figures.equal.possible:
             equal = frame["equal_GBps"]
             axes.bar([x + left for x in places], equal, 0.4, label="equal", color="0.8")
             axes.legend()

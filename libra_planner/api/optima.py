@@ -100,8 +100,8 @@ class Optimum(OneDesign, Design):
         return self.figures.network_cost_usd
 
     @property
-    def speedup_vs_equal(self) -> float:
-        """Step time of equal bandwidth over this one's (C9)."""
+    def speedup_vs_equal(self) -> float | None:
+        """Step time of equal bandwidth over this one's (C9); ``None`` if nobody can have it."""
         return self.figures.speedup_vs_equal
 
     @property

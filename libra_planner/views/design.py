@@ -206,7 +206,7 @@ def design_blocks(
     yield from plan.fidelity_lines(problem, evaluation)
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)
-    if _has_equal(problem, evaluation):
+    if evaluation.equal.possible:
         yield _against_equal(problem, evaluation)
     yield from memory.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
@@ -221,12 +221,6 @@ def design_blocks(
     yield from plan.note_lines(plan.result_notes(problem, evaluation))
     if design is not None and problem.step_time.structure.has_roots:
         yield "Note: no shadow prices: calibrated collectives have none yet"
-
-
-def _has_equal(problem: Problem, evaluation: Evaluation) -> bool:
-    """Whether equal bandwidth is a design: a part has the bandwidth it has."""
-    is_open = problem.scale_up is None and problem.prices.bills is None
-    return evaluation.equal.feasible or is_open
 
 
 def _compute_words(problem: Problem) -> str:
@@ -346,7 +340,7 @@ def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
     }
     if not topology.stacks:
         del columns["taper"]
-    if not _has_equal(problem, evaluation):
+    if not evaluation.equal.possible:
         del columns["equal"]
     title, left = "Bandwidth per NPU, one direction", ("dimension", "", "tier", " ")
     rows, narrow = range(len(dimensions)), tuple(x for x in ("equal",) if x in columns)

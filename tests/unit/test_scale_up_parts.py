@@ -448,3 +448,17 @@ def test_a_named_part_is_a_free_link_of_a_fixed_bandwidth(seed, plan, tmp_path: 
     assert found[0].bandwidth_GBps == pytest.approx(found[1].bandwidth_GBps, rel=1e-9)
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-12)
     assert usd[0] == pytest.approx(usd[1], rel=1e-9)
+
+
+def test_nothing_is_compared_with_equal_bandwidth_that_a_part_rules_out(run, tmp_path) -> None:
+    """NVLink has 450 GB/s: 175 GB/s in every dimension is no design, by whatever total."""
+    found = run("optimize", "0e_rails_2to1", "--json").payload
+    assert found["equal_bandwidth"]["feasible"] is False
+    assert found["speedup_vs_equal"] is None
+    assert found["perf_per_cost_vs_equal"] is None
+    assert "equal bandwidth" not in run("optimize", "0e_rails_2to1").out
+    run("report", "0e_rails_2to1", "-o", tmp_path)
+    assert "qual bandwidth" not in (tmp_path / "report.md").read_text()
+    # Without a part any split is a design.
+    freed = run("optimize", "01_gpt3_4d", "--json").payload
+    assert freed["speedup_vs_equal"] > 1

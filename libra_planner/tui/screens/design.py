@@ -111,11 +111,12 @@ def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, s
         yield "Cost", format_usd(evaluation.cost_usd), network
         yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
     each = format_bandwidth(equal.bandwidth_bytes_per_s[0])
-    yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", f" vs equal: {each} each"
+    if (speedup := evaluation.speedup_vs_equal) is not None:
+        yield "Speedup", f"{speedup:.3f}x", f" vs equal: {each} each"
     if per_cost:
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
     breaks = "" if equal.feasible else ", breaks the rules"
-    if problem.prices.bills is None:
+    if equal.possible:
         yield (
             "",
             "",

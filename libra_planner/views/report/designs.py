@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from libra_planner.costs.prices import SAME_SPEED
-from libra_planner.evaluation import TimeModel
+from libra_planner.evaluation import Evaluation, TimeModel
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.parts import DesignParts
 from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, STORAGE
@@ -225,10 +225,9 @@ def _design_table(comparison: Comparison) -> Table:
             (f"dim{dim + 1}, of whole ports, GB/s", partial(_bandwidth, dim, "bandwidth_Bps"))
         )
     rows += _time_rows(comparison)
-    note = (
-        f"{time_basis(comparison)} The plan's model is of the bandwidth asked for, and so is the "
-        "speedup over equal bandwidth."
-    )
+    compares = any(one.evaluation.equal.possible for one in comparison.candidates)
+    speedup = ", and so is the speedup over equal bandwidth" if compares else ""
+    note = f"{time_basis(comparison)} The plan's model is of the bandwidth asked for{speedup}."
     return figures(comparison, "designs", "Design and step time", rows, note)
 
 
@@ -237,6 +236,11 @@ def _bandwidth(dim: int, name: str, one: Candidate) -> Value:
     if dim >= len(design) or (name == "bandwidth_Bps" and design[dim].settings is None):
         return Cell(None)
     return number(gigabytes_per_s(getattr(design[dim], name)), 2)
+
+
+def _equal_text(evaluation: Evaluation) -> Value:
+    """Equal bandwidth with its time and cost; unknown where nobody can have it."""
+    return equal_bandwidth_text(evaluation) if evaluation.equal.possible else cells.count(None)
 
 
 def _time_rows(comparison: Comparison) -> Rows:
@@ -259,7 +263,7 @@ def _time_rows(comparison: Comparison) -> Rows:
         ("Step time that ranks, ms", lambda one: milliseconds(one.step_time_by(model))),
         *band_rows("Step time that ranks", "ms", lambda one: one.band_s, milliseconds),
         ("Speedup over equal bandwidth", of("evaluation.speedup_vs_equal", per(1.0, 3))),
-        ("Equal bandwidth in every dimension", of("evaluation", equal_bandwidth_text)),
+        ("Equal bandwidth in every dimension", of("evaluation", _equal_text)),
         ("Tokens per step", of("proposal.tokens_per_step")),
         (
             "Tokens per second",
