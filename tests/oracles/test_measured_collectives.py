@@ -148,7 +148,6 @@ def test_a_file_gets_its_times(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         (["--system", "h100-pcie", "--kind", "ar", "--size", "1GiB"], "scale-up links"),
         (["--system", "x100", "--kind", "ar", "--size", "1GiB"], "H100"),
         (["--system", "h100", "--kind", "ar"], "--size"),
-        (["--system", "h100", "--nodes", "2", "--kind", "ar", "--size", "1GiB"], "NICs of a node"),
         (["--system", "h100", "--nics", "400", "--kind", "ar", "--size", "1GiB"], "8x400Gbps"),
         (["RI(4)", "--system", "h100", "--kind", "ar", "--size", "1GiB"], "leave one"),
         (["--system", "h100", "--kind", "ar", "--size", "1GiB", "--chunks", "4"], "--chunks"),
@@ -166,6 +165,28 @@ def test_wrong_input_is_one_message(
 ) -> None:
     assert main(["collective", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_collective_says_what_is_assumed_and_what_nobody_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As plans say it of the same NPUs; NICs are those that ``train`` assumes."""
+    asked = ["collective", "--system", "h200-sxm", "--kind", "ar", "--size", "1GiB"]
+    told = {}
+    for nics in ([], ["--nics", "8x400Gbps"]):
+        assert main([*asked, "--nodes", "512", *nics, "--json"]) == 0
+        told[len(nics)] = json.loads(capsys.readouterr().out)
+    beyond = [
+        "calibrated extrapolates: 4,096 ranks (measured up to 1,440)",
+        "calibrated extrapolates: H200 across domains (measured A100, H100, GB200)",
+    ]
+    assumed = "assumed NICs of a node: 8x400Gbps; --nics says others"
+    assert (told[0]["notes"], told[2]["notes"]) == ([assumed, *beyond], beyond)
+    assert told[0]["time_s"] == told[2]["time_s"]
+    assert main([*asked, "--nodes", "512"]) == 0
+    assert all(f"Note: {one}" in capsys.readouterr().out for one in [assumed])
+    assert main(["collective", "--system", "h100", "--kind", "ar", "--size", "1GiB", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
 def test_files_of_systems_and_topologies_are_not_mixed(

@@ -297,3 +297,10 @@ def test_tapers_that_are_the_same_links_are_one_design(run) -> None:
     assert done["bill"]["n_combinations"] == 2
     assert done["unique"] is True
     assert done["bandwidth_GBps"][2] == 50 * 11 / 32
+
+
+def test_what_to_buy_is_not_yet_checked(run) -> None:
+    """As a report says of a design whose links nobody has routed."""
+    text = run("optimize", "0b_bill").out
+    assert "Its step time is not checked on its links: run check before you buy" in text
+    assert "not checked" not in run("optimize", "0e_rails_2to1").out

@@ -27,6 +27,7 @@ from libra_planner.step.collectives.measured import (
     INFINIBAND,
     NicsUnknown,
     Ranks,
+    extrapolations,
     measured_npu,
     scale_up,
 )
@@ -54,6 +55,8 @@ class SystemCollective(Shown):
     """A collective on a system that is named, as its library was measured."""
 
     run: runs.Run
+    notes: tuple[str, ...] = ()
+    """What is assumed, and in what it is beyond the measured runs."""
 
     @property
     def time_s(self) -> float:
@@ -74,11 +77,11 @@ class SystemCollective(Shown):
 
     def blocks(self) -> Iterator[Block]:
         """What ``collective --system`` prints."""
-        yield from run_blocks(self.run)
+        yield from run_blocks(self.run, self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``collective --system --json`` prints."""
-        return run_payload(self.run)
+        return run_payload(self.run, self.notes)
 
 
 def _law(system: str) -> tuple[str, Mapping[str, Any]]:
@@ -126,13 +129,17 @@ def answered_collective(
     with located("--system"):
         links = scale_up(npu)
     per_node, network = npus_per_node or links.n_per_node, interconnect or INFINIBAND
-    try:
-        with located("libra-planner collective"):
+    assumed: tuple[str, ...] = ()
+    with located("libra-planner collective"):
+        try:
             ranks = Ranks(links, nodes, per_node, node_nic_Bps(nics), network)
-    except NicsUnknown:
-        got, expected = f"got none for {nodes} nodes", "expected the NICs of a node, to join them"
-        raise SpecError.at("--nics", got, expected, f"add e.g. --nics {_usual_nics(npu)}") from None
-    return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law))
+        except NicsUnknown:
+            usual = _usual_nics(npu)
+            assumed = (f"assumed NICs of a node: {usual}; --nics says others",)
+            ranks = Ranks(links, nodes, per_node, node_nic_Bps(usual), network)
+    beyond = extrapolations(measured_npu(npu), size_bytes, ranks)
+    notes = (*assumed, *(f"calibrated extrapolates: {what}" for what in beyond))
+    return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law), notes)
 
 
 @pythonic
@@ -154,7 +161,7 @@ def system_collective(
     kind : such as ``all-reduce``; ``send-recv`` too.
     size_bytes : the full vector; of an all-gather the gathered result.
     nodes, npus_per_node : that take part; all NPUs of a node by default.
-    nics : of a node, such as ``8x400Gbps``; needed beyond one scale-up domain.
+    nics : of a node, such as ``8x400Gbps``; those that are usual by default.
     interconnect : ``infiniband`` (default) or ``ethernet``.
 
     Raises

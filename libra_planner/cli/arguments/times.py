@@ -46,7 +46,7 @@ def collective() -> Arguments:
         text("--system", "NPU", system),
         number("--nodes", 1, MANY, "of a --system; default 1"),
         number("--npus-per-node", 1, 1024, "that take part; default: all of a node"),
-        text("--nics", "NxSPEED", "of a node of a --system that has several, such as 8x400Gbps"),
+        text("--nics", "NxSPEED", "of a node of a --system, such as 8x400Gbps; default: the usual"),
         choice("--interconnect", ("infiniband", "ethernet"), "default infiniband"),
         text("--clock-ns", "NS", clock, default="1"),
         switch("--in-network", "switches reduce (all-reduce)"),

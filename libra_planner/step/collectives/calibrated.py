@@ -145,14 +145,8 @@ class Calibrated(CollectiveModel):
 
     def extrapolations(self, collective: Collective, group: Group) -> Iterator[str]:
         """In what a collective is beyond the measured runs."""
-        n, size_bytes = group.n_npus, full_bytes(collective, group)
-        if n > measured.MOST_RANKS:
-            yield f"{n:,} ranks (measured up to {measured.MOST_RANKS:,})"
-        least, most = measured.SIZES
-        if not least <= size_bytes <= most:
-            yield f"{size_bytes:.3g} bytes (measured from {least:g} to {most:.3g})"
-        if self.ranks(group).n_domains > 1 and self.npu not in measured.ACROSS:
-            yield f"{self.npu} across domains (measured {', '.join(measured.ACROSS)})"
+        size_bytes = full_bytes(collective, group)
+        yield from measured.extrapolations(self.npu, size_bytes, self.ranks(group))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -367,3 +367,26 @@ def scale_up(name: str) -> ScaleUp:
     (True, 72)
     """
     return SCALE_UPS[measured_npu(name)]
+
+
+def extrapolations(npu: str, size_bytes: float, ranks: Ranks) -> Iterator[str]:
+    """In what a collective is beyond the measured runs.
+
+    Parameters
+    ----------
+    npu : as :func:`measured_npu` names it.
+    size_bytes : the full vector.
+    ranks : that take part.
+
+    Examples
+    --------
+    >>> list(extrapolations("H200", 2**30, Ranks(SCALE_UPS["H200"], 2, 8, 4e11)))
+    ['H200 across domains (measured A100, H100, GB200)']
+    """
+    if ranks.n > MOST_RANKS:
+        yield f"{ranks.n:,} ranks (measured up to {MOST_RANKS:,})"
+    least, most = SIZES
+    if not least <= size_bytes <= most:
+        yield f"{size_bytes:.3g} bytes (measured from {least:g} to {most:.3g})"
+    if ranks.n_domains > 1 and npu not in ACROSS:
+        yield f"{npu} across domains (measured {', '.join(ACROSS)})"

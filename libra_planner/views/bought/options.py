@@ -89,6 +89,7 @@ def bill_blocks(problem: Problem, study: BillStudy) -> Iterator[Block]:
     money = f"[bold]{format_usd(design.cost_usd)}[/]{_range(table, row)}"
     others = f"the best of {design.n_combinations:,} options, each with its exact bill"
     yield f"Buy {escape(table.options[row].text(tiers))}: {money}; {others}"
+    yield "Its step time is not checked on its links: run check before you buy"
     yield from ("", _options_table(problem, study), "", _ranges_text(problem, study))
     if names := ", ".join(part.name for part in study.bill.without_range):
         yield f"Assumed, and without a range: the price of {escape(names)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from libra_planner import units
@@ -16,7 +16,7 @@ from libra_planner.units import (
     gigabytes_per_s,
 )
 from libra_planner.views.cells import Block, Table, Value, attributes, count, escape, table_of
-from libra_planner.views.plan import taper_payload, taper_texts
+from libra_planner.views.plan import note_lines, taper_payload, taper_texts
 
 if TYPE_CHECKING:
     from libra_planner.fabric.topology import Topology
@@ -220,7 +220,7 @@ def _table(case: CollectiveCase, times: CollectiveTimes) -> Table:
     )
 
 
-def run_payload(run: Run) -> dict[str, Any]:
+def run_payload(run: Run, notes: Sequence[str] = ()) -> dict[str, Any]:
     """What ``collective --system --json`` prints."""
     ranks, margin = run.ranks, 1 + run.error_fraction
     return {
@@ -235,6 +235,7 @@ def run_payload(run: Run) -> dict[str, Any]:
         "time_s_high": run.time_s * margin,
         "algorithm_bandwidth_GBps": gigabytes_per_s(run.size_bytes / run.time_s),
         "bus_bandwidth_GBps": gigabytes_per_s(_bus_Bps(run)),
+        "notes": list(notes),
     }
 
 
@@ -242,7 +243,7 @@ def _bus_Bps(run: Run) -> float:
     return sent_bytes(run.kind, run.size_bytes, run.ranks.n) / run.time_s
 
 
-def run_blocks(run: Run) -> Iterator[Block]:
+def run_blocks(run: Run, notes: Sequence[str] = ()) -> Iterator[Block]:
     """Time with its band, and bandwidths as nccl-tests has them."""
     ranks, margin = run.ranks, 1 + run.error_fraction
     nodes = f"{ranks.n_nodes:,} node{'s' if ranks.n_nodes > 1 else ''}"
@@ -257,3 +258,4 @@ def run_blocks(run: Run) -> Iterator[Block]:
     )
     algorithm, bus = map(format_bandwidth, (run.size_bytes / run.time_s, _bus_Bps(run)))
     yield f"Algorithm bandwidth {algorithm}, bus bandwidth {bus}"
+    yield from note_lines(notes)
