@@ -162,7 +162,8 @@ def _put(costs: list[float], fims: list[float], cost: float, fim: float) -> None
 
 BY = ("ideal", "effective", "bill")
 """What ranks designs: time and cost by the plan's model, the time on their links under the sweep's
-policy, or the bill of whole parts and the time on what it buys."""
+policy, or the bill of whole parts and the time on what it buys. Beside times on links, too, designs
+cost their bill where the sweep has it."""
 
 _BILL = BY[2]
 _TIMES = {BY[1]: ("effective_", "--by"), _BILL: ("billed_", "--by")}
@@ -326,12 +327,13 @@ class Results:
     @property
     def cost_column(self) -> str:
         """What designs cost: the network by the plan's prices, or the bill."""
-        return "bill_usd" if self.by == _BILL else "cost_usd"
+        return "bill_usd" if self.by != BY[0] and self.n_billed else "cost_usd"
 
     @property
     def tie_column(self) -> str:
         """What decides between designs of equal bills and times, in SQL: the plan's own cost."""
-        return "cost_usd" if self.by == _BILL and "cost_usd" in self.columns else "0.0"
+        is_known = self.cost_column == "bill_usd" and "cost_usd" in self.columns
+        return "cost_usd" if is_known else "0.0"
 
     @cached_property
     def n_billed(self) -> int:
@@ -344,8 +346,9 @@ class Results:
         """Which designs have a rank, in SQL."""
         if self.by == "ideal":
             return _OPTIMAL
-        needed = "bill_usd" if self.by == _BILL else "effective_step_time_s"
-        return f"{_OPTIMAL} AND {self.need(needed, '--by')} IS NOT NULL"
+        needed = self.need("bill_usd" if self.by == _BILL else "effective_step_time_s", "--by")
+        has_cost = f" AND {self.cost_column} IS NOT NULL" if self.n_billed else ""
+        return f"{_OPTIMAL} AND {needed} IS NOT NULL{has_cost}"
 
     @cached_property
     def n_rows(self) -> int:
@@ -403,6 +406,28 @@ class Results:
             f"FROM ({best}) WHERE rank_ <= best_ * (1 + {NEAR}) GROUP BY {keys} ORDER BY {keys}"
         )
 
+    def cheapest_within(self, fraction: float) -> Answer:
+        """The cheapest design of those at most so much slower than the fastest of their work.
+
+        Columns are the axes of work, the row, its step time, cost and the values of other axes.
+        """
+        time, cost = self.time_column, self.need(self.cost_column)
+        step_time = time.replace("seconds_per_sequence", "step_time_s")
+        told = step_time if step_time in self.columns else time
+        axes = [name for name in self.axes if name not in (*self.work_axes, cols.OBJECTIVE)]
+        keys = [*map(sql_name, self.work_axes)]
+        shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes)])
+        like = f"PARTITION BY {', '.join(keys) or '0'}"
+        near = (
+            f"SELECT *, min({time}) OVER ({like}) AS best_, {self.tie_column} AS last_ "
+            f"FROM designs WHERE {self.ranked}"
+        )
+        return self._own(
+            f"SELECT {shown} FROM ({near}) WHERE {time} <= best_ * (1 + {fraction}) QUALIFY "
+            f"row_number() OVER ({like} ORDER BY round({cost}, 2), {time}, last_, row) = 1 "
+            f"ORDER BY {', '.join(keys) or '1'}"
+        )
+
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
         """Columns of the fastest design at each combination of values of others."""
         keys = [sql_name(name) for name in names]
@@ -455,7 +480,8 @@ class Results:
     def _unbeaten(self, figures: Sequence[str], which: str, order: str) -> Answer:
         """What people want to see of the designs on the frontier of two or three figures."""
         shown = ", ".join([*figures, f"{self.tie_column} AS last_"])
-        query = f"SELECT row, {shown} FROM designs WHERE {which} ORDER BY row"
+        # Of designs that are equal in all of it the first is kept.
+        query = f"SELECT row, {shown} FROM designs WHERE {which} ORDER BY last_, row"
         found = self._connection.execute(query).fetchnumpy()
         arrays = [
             np.ma.filled(found[one].astype(np.float64), np.nan) for one in (*figures, "last_")

@@ -29,7 +29,7 @@ from libra_planner.sweeps.bills import SweepBills
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
-from libra_planner.sweeps.store import SWEEP_HASH
+from libra_planner.sweeps.store import ERRORS, SWEEP_HASH
 from libra_planner.sweeps.template import OBJECTIVE_KEY
 
 if TYPE_CHECKING:
@@ -227,7 +227,9 @@ def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
         values = list(map(cell, axis.values)) if column.type == pa.string() else axis.values
         arrays.append(pa.array(values, type=column.type).take(pa.array(axis.codes)))
     table = pa.table(arrays, schema=schema)
-    return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash})
+    known = solved.error_fraction[np.isfinite(solved.error_fraction + solved.step_time_s)]
+    errors = f"{known.min():.9g} {known.max():.9g}" if len(known) else ""
+    return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash, ERRORS: errors})
 
 
 @dataclass

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SWEEP_HASH = "libra-planner sweep"
 """Key of the hash of its sweep in a part's metadata."""
+ERRORS = "error fractions"
+"""Key of the least and the most error of its step times there (C23); empty without any."""
 
 _DIGEST = b"sha256:"
 _NO_DIGEST = _DIGEST + b"0" * 64
@@ -390,6 +392,17 @@ class RunDirectory:
     def done(self, layout: Layout) -> set[int]:
         """Chunks whose file is there and is what it should be."""
         return {index_of(path) for path, fault in self._faults(layout) if fault is None}
+
+    def error_fractions(self) -> tuple[float, float] | None:
+        """The least and the most error of step times (C23); ``None`` where no part tells any."""
+        import pyarrow.parquet as pq
+
+        found: list[float] = []
+        for path in self.path.glob("part-*.parquet"):
+            with path.open("rb") as file:
+                metadata = pq.read_schema(file).metadata or {}
+            found += map(float, metadata.get(ERRORS.encode(), b"").split())
+        return (min(found), max(found)) if found else None
 
     def refuse_damaged(self, layout: Layout) -> None:
         """Refuse results with a part that is not what it should be.

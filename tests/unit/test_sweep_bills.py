@@ -157,6 +157,52 @@ def test_only_parts_that_are_all_faster_are_beyond_the_ports() -> None:
     assert Bill((*lines[1:], exact)).faster_parts == Bill((exact, *lines[1:])).faster_parts == ()
 
 
+def test_the_frontier_with_fim_is_of_bills(run, tmp_path) -> None:
+    """NICs of 700 Gbit/s save in the plan's own cost alone: those of 800 beat them."""
+    sweep = UNSOLD.replace("50, 62.5, ", "").replace("bill_usd]", "cost_usd, bill_usd]")
+    rows = _rows(run, tmp_path, f"{sweep}check: {{policy: ecmp, seeds: 1}}\n")
+    assert rows[0]["cost_usd"] < rows[1]["cost_usd"]
+    assert rows[0]["bill_usd"] == rows[1]["bill_usd"]
+    shown = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--json")
+    assert [row["row"] for row in shown.payload["rows"]] == [1]
+    words = run("sweep", "show", tmp_path / "run", "--pareto", "--fim").out
+    assert "frontier of effective time per sequence, bill and FIM" in words
+    linear = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--by", "ideal", "--json")
+    assert [row["row"] for row in linear.payload["rows"]] == [1, 0]
+
+
+NEAR = """\
+base: 0e_rails_2to1
+axes: {nic: [12.5, 25, 50], taper: {from: 1, to: 8, n: 7}}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == {taper}"]
+  fabric.realization: {port_speed: "{nic * 8} Gbps"}
+columns: [step_time_s, cost_usd, bill_usd]
+"""
+
+
+def test_the_cheapest_of_those_that_are_about_as_fast_is_named(run, tmp_path) -> None:
+    """Against all rows, one by one; and the error of steps is said without its columns."""
+    rows = _rows(run, tmp_path, NEAR)
+    shown = run("sweep", "show", tmp_path / "run").err
+    assert re.search(r"^Step times may be \d+ % shorter to \d+ % longer where runs", shown, re.M)
+    assert "step_time_low_s" not in shown
+    [line] = [line for line in shown.splitlines() if line.startswith("Cheapest near the fastest:")]
+    least = min(row["billed_step_time_s"] for row in rows)
+    for text, within in (("0.1 %", 1.001), ("1 %", 1.01)):
+        near = [row for row in rows if row["billed_step_time_s"] <= within * least]
+        best = min(near, key=lambda row: (row["bill_usd"], row["billed_step_time_s"]))
+        values = f"(nic {best['nic']:.4g}, taper {best['taper']:.4g}; "
+        assert f"within {text} row {best['row']} {values}" in line
+    page = tmp_path / "page.html"
+    run("sweep", "show", tmp_path / "run", "--html", page)
+    products = [row["billed_step_time_s"] * row["bill_usd"] for row in rows]
+    n = sum(one <= 1.001 * min(products) for one in products)
+    [row] = re.findall(rf"Best per dollar: [^<(]*\(row (\d+), in a tie of {n} de", page.read_text())
+    assert products[int(row)] == pytest.approx(min(products), rel=1e-9)
+    assert line.split(" (")[0] in page.read_text()
+
+
 def test_a_row_is_a_plan_only_of_the_files_of_its_run(run, tmp_path) -> None:
     """A workload that changed after the run would answer for another model."""
     book = tmp_path / "prices.yaml"
@@ -187,7 +233,10 @@ def test_of_equal_bills_the_cheaper_plan_is_the_best(run, tmp_path) -> None:
         assert [row["row"] for row in shown.payload["rows"]] == rows
     page = tmp_path / "page.html"
     assert run("sweep", "show", tmp_path / "run", "--html", page).code == 0
-    assert re.search(r"Best per dollar: nic \d+\.<", page.read_text())
+    assert re.search(
+        r"Best per dollar: nic \d+ \(row \d, in a tie of \d designs within 0.1%\)\.<",
+        page.read_text(),
+    )
     said = run("sweep", "show", tmp_path / "run").err
     assert "4 rows are within 0.1% of the best billed time per sequence: rows 0, 1, 2" in said
     assert "Axis npu_price changes the plan's cost and no bill" in said

@@ -12,7 +12,7 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import output
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OBJECTIVE, ROW, STATUS, Column
-from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.results import NEAR, Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
@@ -102,7 +102,7 @@ def _best(points: Points, front: Sequence[int]) -> _Best:
     roles = {fastest: ["Fastest"]}
     roles.setdefault(best, []).append("Best per dollar")
     roles.setdefault(cheapest, []).append("Cheapest")
-    lead = f"Best per dollar: {points.name(best)}."
+    lead = f"Best per dollar: {points.name(best)}{_tie_words(points, best)}."
     if fastest == cheapest:
         return (lead, "It is the fastest and the cheapest, too."), (
             _card(points, "Fastest and cheapest", fastest, ""),
@@ -113,6 +113,18 @@ def _best(points: Points, front: Sequence[int]) -> _Best:
         for i, names in roles.items()
     )
     return (lead, why), tuple(cards)
+
+
+def _tie_words(points: Points, best: int) -> str:
+    """Its row, and of how many designs it is one that are as good for all that anybody can tell."""
+    row = points.rows[best].get(ROW)
+    least = points.rows[best][points.time] * points.rows[best][points.cost]
+    pairs = ((row[points.time], row[points.cost]) for row in points.rows)
+    n = sum(bool(time and cost) and time * cost <= least * (1 + NEAR) for time, cost in pairs)
+    which = [] if row is None else [f"row {row}"]
+    if n > 1:
+        which.append(f"in a tie of {n:,} designs within {NEAR:.1%}")
+    return f" ({', '.join(which)})" if which else ""
 
 
 def _best_of_each(points: Points, fronts: Sequence[Sequence[int]]) -> _Best:

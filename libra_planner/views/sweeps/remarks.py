@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.columns import MESSAGE, STATUS
+from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, STATUS
 from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
+from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.answers import cost_words, time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
 _MOST_LINES = 3
 _SAME_BAND = 1e-6
+_WITHIN = (NEAR, 0.01)
+"""Relative differences of times up to which the cheapest design is named."""
+_LARGE = 1000.0
 _FAILED = f"{STATUS} <> 'optimal'"
 
 
@@ -31,10 +35,11 @@ def remarks(results: Results) -> Iterator[str]:
         yield from _excess(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
-    if results.by == "bill":
+        if results.cost_column in results.columns:
+            yield from _cheapest(results)
+    if results.cost_column == "bill_usd":
         yield from _without_bill(results)
-    if {"step_time_s", "step_time_low_s", "step_time_high_s"} <= {*results.columns}:
-        yield from _band(results)
+    yield from _band(results)
 
 
 def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[str]:
@@ -70,6 +75,37 @@ def _near_best(results: Results) -> Iterator[str]:
         yield f"So are several rows of {left:,} more bests"
 
 
+def _cheapest(results: Results) -> Iterator[str]:
+    """The cheapest designs that are about as fast as the fastest, where that saves money."""
+    n_keys, axes = len(results.work_axes), [x for x in results.axes if x != OBJECTIVE]
+    names = [visible(name) for name in axes if name not in results.work_axes]
+    usd = n_keys + 2
+    found = [results.cheapest_within(within).rows for within in (SAME, *_WITHIN)]
+    for fastest, *others in [*zip(*found, strict=True)][:_MOST_LINES]:
+        said, least_usd = [], fastest[usd]
+        for within, one in zip(_WITHIN, others, strict=True):
+            if one[usd] < least_usd * (1 - SAME):
+                least_usd, (row, time_s, cost_usd) = one[usd], one[n_keys : usd + 1]
+                values = zip(names, one[usd + 1 :], strict=True)
+                design = ", ".join(f"{name} {_few_digits(value)}" for name, value in values)
+                figures = f"{format_time(time_s)}, {format_usd(cost_usd)}"
+                said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
+        if said:
+            work = "".join(f" of {visible(str(value))}" for value in fastest[:n_keys])
+            yield f"Cheapest near the fastest{work}: {'; '.join(said)}"
+
+
+def _few_digits(value: object) -> str:
+    """A value of an axis, numbers to four digits.
+
+    >>> _few_digits(3.93548387), _few_digits(12500.0), _few_digits("rail")
+    ('3.935', '12500', 'rail')
+    """
+    if not isinstance(value, float):
+        return visible(str(value))
+    return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"
+
+
 def _measure(results: Results, objective: str) -> str:
     """What ranks the designs of an objective."""
     time, cost = time_words(results.time_column), cost_words(results.cost_column)
@@ -79,19 +115,29 @@ def _measure(results: Results, objective: str) -> str:
 
 
 def _band(results: Results) -> Iterator[str]:
-    """How far off step times may be (C23)."""
+    """How far off step times may be (C23); parts tell it where no column does."""
+    if not {"step_time_s", "step_time_low_s", "step_time_high_s"} <= {*results.columns}:
+        if errors := results.directory.error_fractions():
+            least, most = errors
+            is_same = most - least < _SAME_BAND
+            yield _band_text(1 - 1 / (1 + most), 1 / (1 - most) - 1, is_same=is_same)
+        return
     shorter, longer = "1 - step_time_low_s / step_time_s", "step_time_high_s / step_time_s - 1"
     ends = ", ".join(f"{end}({one})" for one in (shorter, longer) for end in ("min", "max"))
     ((n, *found),) = results.sql(f"SELECT count(step_time_low_s), {ends} FROM designs").rows
     if n:
         low, most_low, high, most_high = found
         is_same = max(most_low - low, most_high - high) < _SAME_BAND
-        words = f"{100 * most_low:.0f} % shorter to {100 * most_high:.0f} % longer"
-        yield (
-            f"Step times may be {'' if is_same else 'up to '}{words} where runs of their kind were "
-            "published; step_time_low_s and step_time_high_s are the ends. Much of it is common to "
-            "all rows"
-        )
+        ends = "; step_time_low_s and step_time_high_s are the ends"
+        yield _band_text(most_low, most_high, is_same=is_same, ends=ends)
+
+
+def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") -> str:
+    return (
+        f"Step times may be {'' if is_same else 'up to '}{100 * shorter:.0f} % shorter to "
+        f"{100 * longer:.0f} % longer where runs of their kind were published{ends}. Much of it is "
+        "common to all rows"
+    )
 
 
 def _without_bill(results: Results) -> Iterator[str]:
