@@ -18,7 +18,12 @@ from libra_planner.views import cells, plan
 from libra_planner.views.bought.whole_ports import far_bill_usd, network_bill_usd, sold_words
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.training import memory
-from libra_planner.views.training.step import computed_shares, step_lines, step_payload
+from libra_planner.views.training.step import (
+    LEAST_FRACTION,
+    computed_shares,
+    step_lines,
+    step_payload,
+)
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import Design
@@ -367,9 +372,11 @@ def time_table(
 ) -> Table:
     """The operations that the step waits for, longest first, and what each waits on.
 
+    Those of less than 0.05 % of the step are one row.
+
     Parameters
     ----------
-    most : operations that are listed; all where it is not given.
+    most : operations that are listed, and no row of the others; all where it is not given.
     tied : what stands behind several dimensions.
     """
     mean = "Weighted mean step time" if evaluation.members else "Step time"
@@ -383,10 +390,15 @@ def time_table(
         idle = "NPUs" if share in computed else "latency"
         return (", ".join(labels[i] for i in share.dims) or idle) + tied * (len(share.dims) > 1)
 
+    n_long = sum(one.seconds >= LEAST_FRACTION * step_s for one in shares)
+    n_folded = len(shares) - n_long if most is None else 0
     rows = [
         (one.label, waits_on(one), format_time(one.seconds), f"{one.seconds / step_s:.1%}")
-        for one in shares[:most]
+        for one in shares[: n_long if n_folded > 1 else most]
     ]
+    if n_folded > 1:
+        rest_s = sum(one.seconds for one in shares[n_long:])
+        rows.append((f"{n_folded} shorter ones", "", format_time(rest_s), f"{rest_s / step_s:.1%}"))
     title, headings = f"{mean}, all layers together", ("operation", "waits on", "time", "share")
     return cells.table("", title, headings, rows, left=headings[:2], is_wrapped=True)
 

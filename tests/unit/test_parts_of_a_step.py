@@ -201,3 +201,25 @@ def test_parts_of_one_batch_are_ranked_by_step_time(run, tmp_path, own) -> None:
     (tmp_path / "half.yaml").write_text(Path(PART).read_text().replace("8192", "4096"))
     payload = _report(run, tmp_path, PART, tmp_path / "half.yaml").payload
     assert (payload["fastest"], payload["best_per_usd"]) == (None, None)
+
+
+def test_what_is_less_than_a_twentieth_of_a_percent_is_one_row(run) -> None:
+    """The rows add up to the step, and none of them is listed as 0.0 %."""
+    found = run("optimize", "0e_rails_2to1", "--json").payload
+    short = [
+        *(one["time_s"] for one in found["bottlenecks"]),
+        *(found["time"][part] for part in ("bubble_s", "uneven_stages_s", "optimizer_s")),
+    ]
+    n = sum(seconds < 5e-4 * found["step_time_s"] for seconds in short)
+    text = run("optimize", "0e_rails_2to1").out
+    table = text.split("Step time, all layers together")[1].split("\n\n")[0]
+    [folded] = [row for row in table.splitlines() if f"{n} shorter ones" in row]
+    assert n > 1
+    rows = table.splitlines()[2:]
+    assert not any(row.rstrip().endswith(" 0.0%") for row in rows if row != folded)
+    shares = [float(row.split()[-1].rstrip("%")) for row in rows if row.strip()]
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    # What the table has in rows of its own the headline does not repeat.
+    [exposed] = [line for line in text.splitlines() if line.startswith("Of it")]
+    assert "pipeline bubble" in table
+    assert "pipeline bubble" not in exposed

@@ -24,8 +24,8 @@ PARTS = {
     "optimizer_s": "optimizer",
 }
 """What reports call the parts of a step."""
-_LEAST = 5e-4
-"""Shares below it are not listed."""
+LEAST_FRACTION = 5e-4
+"""Parts of a step below it are not listed."""
 _COMPUTED = ("compute_s", "uneven_stages_s", "bubble_s", "optimizer_s")
 """Parts that no communication has."""
 
@@ -70,16 +70,22 @@ def computed_shares(problem: Problem, evaluation: Evaluation) -> list[Share]:
 
 
 def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
-    """Tokens, FLOP/s and what takes the time, for people; nothing for other steps."""
+    """Tokens, FLOP/s and what communication is exposed, for people; nothing for other steps.
+
+    The other parts of a step have rows of their own in the table of its operations.
+    """
     found = step_payload(problem, evaluation)
     if not found:
         return
-    ranked = sorted(found["time"].items(), key=lambda pair: -pair[1])
-    shares = ((PARTS[name], value, value / evaluation.step_time_s) for name, value in ranked)
-    shown = [
-        f"{word} {format_time(s)} ({share:.1%})" for word, s, share in shares if share > _LEAST
-    ]
-    yield f"Of it {', '.join(shown)}"
+    sent = ((PARTS[name], s) for name, s in found["time"].items() if name not in _COMPUTED)
+    ranked = sorted(sent, key=lambda pair: -pair[1])
+    shares = ((word, s, s / evaluation.step_time_s) for word, s in ranked)
+    if shown := ", ".join(
+        f"{word} {format_time(s)} ({share:.1%})"
+        for word, s, share in shares
+        if share > LEAST_FRACTION
+    ):
+        yield f"Of it {shown}"
     yield (
         f"[bold]{found['tokens_per_s']:,.0f}[/] tokens/s, "
         f"{found['tokens_per_s_per_npu']:,.0f} per NPU; the model takes "
