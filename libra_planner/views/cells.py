@@ -222,6 +222,7 @@ class Table:
     is_wrapped : whether a terminal wraps what is too long on the left.
     bar : heading of a column of fractions that a terminal draws as bars, if it has room.
     is_folded : whether a page shows it only to those who open it.
+    off_page : headings of columns that a page leaves to workbook, CSV and Markdown.
     """
 
     key: str
@@ -236,6 +237,7 @@ class Table:
     is_wrapped: bool = False
     bar: str | None = None
     is_folded: bool = False
+    off_page: tuple[str, ...] = ()
 
     @property
     def all_rows(self) -> tuple[tuple[Cell, ...], ...]:
@@ -439,6 +441,7 @@ class Section:
     live : texts that a workbook computes anew; other formats do not show them.
     is_static : whether it has figures or words that no formula keeps in step with prices.
     is_folded : whether a page shows it only to those who open it.
+    is_printed : whether paper shows the tables of it that are not folded themselves, all the same.
     drawn : charts that a workbook draws itself.
     """
 
@@ -454,6 +457,7 @@ class Section:
     is_static: bool = False
     lead: tuple[str, ...] = ()
     is_folded: bool = False
+    is_printed: bool = False
     drawn: tuple[BookChart, ...] = ()
     points: tuple[str, ...] = ()
 

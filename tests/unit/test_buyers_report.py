@@ -6,11 +6,14 @@ import csv
 import io
 import re
 import shlex
+import shutil
+import subprocess
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 
@@ -120,3 +123,52 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     apart = "cannot be told apart by speed: step times may be off by more."
     assert cards["Fastest"].endswith(f"A and B {apart} {said}")
     assert not any("A tie" in text for text in (*cards.values(), *decision_section(found).lead))
+
+
+WIDTHS = """<iframe src=r/report.html width=%d height=900 onload='measure(this)'></iframe>
+<pre id=found></pre><script>
+function measure(frame) {
+  const page = frame.contentDocument, found = ['page ' + page.scrollingElement.scrollWidth];
+  for (const one of page.querySelectorAll('details')) one.open = true;
+  for (const one of page.querySelectorAll('.scroll, figure'))
+    if (one.scrollWidth > one.clientWidth + 1) found.push(one.getAttribute('aria-label'));
+  document.getElementById('found').textContent = 'found: ' + found.join('; ') + '.';
+}</script>"""
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_of_a_page_scrolls_sideways(width, bought, run) -> None:
+    """Bills of quoted parts on a wide screen, and every table of two designs on a phone."""
+    given = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--baseline", "A", "--formats", "html")
+    assert run("report", *given, "-o", "r").code == 0
+    Path("frame.html").write_text(WIDTHS % width)
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--allow-file-access-from-files",
+             f"--user-data-dir={bought / 'profile'}", "--dump-dom")  # fmt: skip
+    command = [CHROMIUM, *flags, f"file://{bought}/frame.html"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    [(n_pixels, others)] = re.findall(r"found: page (\d+)(.*)\.</pre>", done.stdout)
+    assert int(n_pixels) <= width
+    assert others == ""
+
+
+def test_a_card_of_a_phone_names_every_figure(bought, run) -> None:
+    given = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--baseline", "A", "--formats", "html")
+    assert run("report", *given, "-o", "r").code == 0
+    page = Path("r/report.html").read_text()
+    table = page.split('id="table-money"')[1].split("</table>")[0]
+    row = table.split("Price of everything</th>")[1].split("</tr>")[0]
+    assert re.findall(r'data-label="([^"]*)"', row) == ["A", "B", "B vs A"]
+    bill = page.split('id="table-bill-b"')[1].split("</table>")[0]
+    assert "Extended" in bill
+    assert "W each" not in bill
+    assert "W each" in documents(compared_by("t4.yaml"), ("csv",))["report-bill-a.csv"]
+
+
+def test_the_bills_of_few_designs_are_printed(bought, run) -> None:
+    given = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--baseline", "A")
+    folded = {one.key: one for one in report(compared_by(*given), {}).sections if one.is_folded}
+    assert folded["design-a"].is_printed
+    assert not folded["prices"].is_printed

@@ -48,7 +48,7 @@ class Sheets:
         text = re.sub(r"(?<![<>=])=(?!=)", "==", text).replace("&", "+")
         text = re.sub(r'^IF\((R\([^)]*\)==""),"",(.*)\)$', r'"" if \1 else (\2)', text)
         names = {"R": self._cells, "SUM": _sum, "SUMIF": _sumif, "ROUND": _round}
-        names |= {"MIN": min, "IF": lambda holds, then, other: then if holds else other}
+        names |= {"MIN": min, "MAX": max, "IF": lambda holds, then, other: then if holds else other}
         names |= {"ABS": abs, "N": lambda value: value or 0, "NA": lambda: float("nan")}
         names |= {"ISNUMBER": lambda value: isinstance(value, float | int)}
         names |= {"IFERROR": lambda value, _: value}
@@ -173,9 +173,28 @@ def test_a_changed_price_moves_the_run_the_drivers_and_the_verdict(comparison, d
     assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_fibres)
 
 
+def test_the_ends_of_all_sources_follow_the_prices(comparison, data) -> None:
+    """A price of one's own above its range: all is dearer by it, and the lowest by less."""
+    sheets, stored = Sheets(data), _stored(data)
+    one = comparison.candidates[0]
+    part = next(x.part for x in one.bill.lines if x.part.name == "nic-200g")
+    low, high = (float(usd) for usd in part.price.ends_usd)
+    now, own, n = float(part.unit_usd), high + 50, one.bill.n_bought_by_part()["nic-200g"]
+    assert low <= now <= high
+    sheet, at = _cell_of(sheets, "Prices", "nic-200g", "D")
+    sheets.book[sheet][at].value = own
+    ends = ("Price of everything, lowest of all sources", "Price of everything")
+    ends += ("Price of everything, highest of all sources",)
+    places = [_cell_of(sheets, "Comparison", title, "B") for title in ends]
+    moved = [sheets.value(*place) - stored[place] for place in places]
+    assert moved == pytest.approx([0, n * (own - now), n * (own - high)])
+    found = [sheets.value(*place) for place in places]
+    assert found == sorted(found)
+
+
 def test_titles_say_that_words_are_of_the_prices_before(data) -> None:
     sheets, stored = Sheets(data), _stored(data)
-    static = ["Decision", "Run", "Sensitivity", "Design A", "Design B"]
+    static = ["Decision", "Comparison", "Run", "Sensitivity", "Assumptions", "Design A", "Design B"]
     for name in static:
         assert sheets.value(name, "A1") == stored[name, "A1"]
         assert "CHANGED" not in stored[name, "A1"]

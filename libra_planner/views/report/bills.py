@@ -19,7 +19,8 @@ from libra_planner.views.cells import Cell, Section, Table, Value, number, perce
 _HALF_A_CENT = 0.005
 
 PRICE_COLUMN = 3
-"""Of the unit price in the table of prices."""
+END_COLUMNS = (5, 6)
+"""Of the unit price in the table of prices, and of the ends that sources say."""
 QUANTITY_COLUMN, SPARE_COLUMN, UNIT_COLUMN, SOURCE_COLUMN, EXTENDED_COLUMN = 4, 5, 6, 7, 8
 """Of units in use, spares, the unit price, what it rests on, and the line's price, in a bill."""
 
@@ -100,6 +101,19 @@ def price_cell(comparison: Comparison, name: str) -> str:
     return f"[prices/{names.index(name)}/{PRICE_COLUMN}]" if name in names else ""
 
 
+def end_move(comparison: Comparison, one: Candidate, row: int, side: int) -> str:
+    """What a line costs more at the low (0) or high (1) end of its price; empty without a range."""
+    price, now = (
+        one.bill.lines[row].part.price,
+        price_cell(comparison, one.bill.lines[row].part.name),
+    )
+    if not now or price is None or (price.low_usd, price.high_usd)[side] is None:
+        return ""
+    end, least = now.replace(f"/{PRICE_COLUMN}]", f"/{END_COLUMNS[side]}]"), ("MIN", "MAX")[side]
+    units = "+".join(line_cell(one, row, at) for at in (QUANTITY_COLUMN, SPARE_COLUMN))
+    return f"ROUND(({units})*({least}({end},{now})-{now}),2)"
+
+
 def price_sum(one: Candidate, price_name: str) -> str:
     """What the lines of one price come to in a design; empty for a design without them."""
     return lines_sum(one, lambda line: line.part.price_name == price_name)
@@ -163,7 +177,12 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         tables=tuple(tables),
         is_static=True,
         is_folded=one is not comparison.candidates[comparison.chosen],
+        is_printed=len(comparison.candidates) <= _MOST_PRINTED,
     )
+
+
+_MOST_PRINTED = 3
+"""Designs whose bills ten pages of paper have room for."""
 
 
 def rules_of_ports(one: Candidate) -> Iterator[str]:
@@ -209,7 +228,10 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
     last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole]
     last += [""] * (len(columns) - len(last))
-    note = "What each price rests on, in full: section Prices."
+    note = (
+        "What each price rests on, in full: section Prices. Power and share of every line: "
+        "workbook and CSV."
+    )
     caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
         caption,
@@ -220,6 +242,7 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         note=note,
         is_sortable=True,
         dispensable=("Group", "W each", "kW", "Share", "Note"),
+        off_page=("W each", "kW", "Share"),
     )
 
 
@@ -346,5 +369,6 @@ def price_section(comparison: Comparison) -> Section:
         "Source of the rest": lambda part: part.source,
         **{name: of for name, of in _OFFERS.items() if any(map(of, parts))},
     }
-    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True)
+    twice = ("Kind", "Seller", "Valid until")  # The part, and the source of its price, say it.
+    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True, off_page=twice)
     return Section("prices", "Prices", "Prices", (text,), tables=(table,), is_folded=True)

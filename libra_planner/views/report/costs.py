@@ -34,12 +34,8 @@ from libra_planner.views.report.bills import (
 
 
 def with_cost(section: Section, one: Candidate) -> Section:
-    """The section of a bill with the plan's cost beside it."""
-    return replace(
-        section,
-        paragraphs=(*section.paragraphs, cost_text(one), why(one)),
-        tables=(*section.tables, cost_table(one), linear_table(one)),
-    )
+    """The section of a bill with the plan's cost below it, folded."""
+    return replace(section, tables=(*section.tables, cost_table(one), linear_table(one)))
 
 
 def cost_table(one: Candidate) -> Table:
@@ -58,13 +54,13 @@ def cost_table(one: Candidate) -> Table:
     sums = usd(plan_usd, "SUM([r1])"), usd(one.bill.total_usd, "SUM([r4])")
     total: list[Value] = ["Total", sums[0], "", "", sums[1], moved]
     caption = f"Design {one.letter}: the cost that optimize prints, beside the bill"
-    note = (
+    note = f"{cost_text(one)} " + (
         "The plan's cost is what the optimizer weighs time against: linear in bandwidth, plus "
         "fixed_cost. The bill is what is bought: whole parts, with spares. Steps from one to the "
         "other by dimension stand in the table of the linear model."
     )
     key = f"cost-{one.letter.lower()}"
-    return cells.table_of(caption, lines, columns, key=key, total=total, note=note)
+    return cells.table_of(caption, lines, columns, key=key, total=total, note=note, is_folded=True)
 
 
 def _name(line: CostLine) -> str:
@@ -159,9 +155,9 @@ def _told(line: CostLine) -> str:
     name = _name(line)
     name = name if name.startswith("NPU") else name[:1].lower() + name[1:]
     amounts = line.plan_usd, line.bill_usd
-    there, billed = (round_usd(x).shown if x else "nothing" for x in amounts)
+    there, billed = (f"{round_usd(x).shown} " if x else "not " for x in amounts)
     change = round_delta_usd(line.difference_usd).shown
-    return f"{name} {there} there, {billed} in the bill ({change})"
+    return f"{name} {there}there, {billed}in the bill ({change})"
 
 
 def _rest_text(line: CostLine, one: Candidate) -> str:
@@ -219,7 +215,7 @@ def linear_table(one: Candidate) -> Table:
         "Spares": lambda x: usd(x.spares_usd, total_of(x, "n_spares", SPARES, "ROUND(SUM({}),2)")),
         "Bill": lambda x: usd(x.bill_usd, total_of(x)),
     }
-    note = (
+    note = f"{why(one)} " + (
         "Linear model: every NPU pays for what it injects, in $ per GB/s. Whole ports: what "
         "the ports carry beyond the bandwidth asked for, at the same prices. In the servers: links "
         "and switches that the price of a server includes. Own prices: switches as far as they are "

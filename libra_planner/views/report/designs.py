@@ -23,6 +23,7 @@ from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import (
     EXTENDED_COLUMN,
     SOURCE_COLUMN,
+    end_move,
     group_cell,
     rules_of_ports,
 )
@@ -202,7 +203,9 @@ def comparison_section(comparison: Comparison) -> Section:
     )
     tables = (_design_table(comparison), _money_table(comparison))
     text = "; ".join(names) + "."
-    return Section("designs", "The designs side by side", "Comparison", (text,), tables=tables)
+    return Section(
+        "designs", "The designs side by side", "Comparison", (text,), tables=tables, is_static=True
+    )
 
 
 def _whole_name(one: Candidate) -> str:
@@ -221,14 +224,19 @@ def _design_table(comparison: Comparison) -> Table:
     ]
     for dim in range(n_dims):
         rows.append((f"dim{dim + 1}, GB/s per NPU", partial(_bandwidth, dim, "asked_Bps")))
-        rows.append(
-            (f"dim{dim + 1}, of whole ports, GB/s", partial(_bandwidth, dim, "bandwidth_Bps"))
-        )
+        bought = f"dim{dim + 1}, as bought in whole ports, GB/s"
+        rows.append((bought, partial(_bandwidth, dim, "bandwidth_Bps")))
     rows += _time_rows(comparison)
     compares = any(one.evaluation.equal.possible for one in comparison.candidates)
     speedup = ", and so is the speedup over equal bandwidth" if compares else ""
     note = f"{time_basis(comparison)} The plan's model is of the bandwidth asked for{speedup}."
+    note += " dim1 and on: tiers of links, innermost first."
+    if any(one.check is not None for one in comparison.candidates):
+        note += _FIM
     return figures(comparison, "designs", "Design and step time", rows, note)
+
+
+_FIM = " FIM: how far links between switches are from carrying equally many flows, 0% where all do."
 
 
 def _bandwidth(dim: int, name: str, one: Candidate) -> Value:
@@ -259,7 +267,10 @@ def _time_rows(comparison: Comparison) -> Rows:
         ),
         ("Step time on the links, sprayed, ms", of(sprayed, milliseconds)),
         ("Effective step time under the policy, ms", of("check.effective_step_time_s", _mean_ms)),
-        ("FIM of the worst dimension under the policy", of("check.fim_percent", _mean_percent)),
+        (
+            "Imbalance of flows over links (FIM), worst dimension",
+            of("check.fim_percent", _mean_percent),
+        ),
         ("Step time that ranks, ms", lambda one: milliseconds(one.step_time_by(model))),
         *band_rows("Step time that ranks", "ms", lambda one: one.band_s, milliseconds),
         ("Speedup over equal bandwidth", of("evaluation.speedup_vs_equal", per(1.0, 3))),
@@ -349,11 +360,8 @@ def _money_table(comparison: Comparison) -> Table:
             "Price of everything",
             lambda one: round_usd(one.bill.total_usd, group_cell(one, "total")),
         ),
-        ("Price of everything, lowest of all sources", lambda one: round_usd(one.bill.ends_usd[0])),
-        (
-            "Price of everything, highest of all sources",
-            lambda one: round_usd(one.bill.ends_usd[1]),
-        ),
+        ("Price of everything, lowest of all sources", partial(_end, comparison, 0)),
+        ("Price of everything, highest of all sources", partial(_end, comparison, 1)),
         ("of it with assumed prices", _assumed),
         ("Tax", lambda one: _tax(one, one.bill.tax_usd, with_price=False)),
         ("Price with tax", lambda one: _tax(one, one.bill.with_tax_usd, with_price=True)),
@@ -389,6 +397,14 @@ def _tax(one: Candidate, amount: Decimal, *, with_price: bool) -> Value:
     total, share = group_cell(one, "total"), Decimal(repr(float(one.bill.tax_fraction)))
     formula = f"ROUND({total}*{share:f},2)"
     return round_usd(amount, f"{total}+{formula}" if with_price else formula)
+
+
+def _end(comparison: Comparison, side: int, one: Candidate) -> Value:
+    """The total at one end of all prices; a price of a reader's own widens its range."""
+    total = group_cell(one, "total")
+    moves = (end_move(comparison, one, row, side) for row in range(len(one.bill.lines)))
+    terms = [total, *filter(None, moves)]
+    return round_usd(one.bill.ends_usd[side], "+".join(terms))
 
 
 def _assumed(one: Candidate) -> Value:

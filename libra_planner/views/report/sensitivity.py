@@ -8,13 +8,26 @@ from functools import partial
 from operator import ge
 
 from libra_planner.procurement.advice import FARTHEST
-from libra_planner.procurement.bill import VolumeDiscount, discounted_usd, discounts_of_lines
+from libra_planner.procurement.bill import (
+    ZERO,
+    VolumeDiscount,
+    discounted_usd,
+    discounts_of_lines,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd, table_of
+from libra_planner.views.cells import (
+    Cell,
+    Section,
+    Table,
+    Value,
+    number,
+    round_delta_usd,
+    round_usd,
+    table_of,
+)
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
-from libra_planner.views.report.designs import design_columns, design_row
 
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""
@@ -31,7 +44,7 @@ def sensitivity_section(comparison: Comparison) -> Section:
         f"Each price moves by {SWING_FRACTION:.0%} while all others stay. The break-even is the "
         "price nearest to today's at which another design becomes cheapest or best per dollar."
     )
-    tables.append(_discounts(comparison))
+    tables += _discounts(comparison)
     return Section("sensitivity", title, "Sensitivity", (text,), tables=(*tables,), is_static=True)
 
 
@@ -126,29 +139,38 @@ def _moved(comparison: Comparison, budget: BudgetSwing) -> str:
     return "; ".join(changes) or "holds"
 
 
-def _discounts(comparison: Comparison) -> Table:
-    designs = comparison.candidates
-    listed = [round_usd(one.bill.total_usd, group_cell(one, "total")) for one in designs]
-    rows = [design_row(comparison, "List price", listed)]
-    tiers = comparison.shop.assumptions.volume_discounts
+def _discounts(comparison: Comparison) -> list[Table]:
+    """What volume discounts take off, by tier; none where they take nothing off any design."""
+    designs, tiers = comparison.candidates, comparison.shop.assumptions.volume_discounts
+    rows: list[list[Value]] = []
+    before = [ZERO for _ in designs]
     for i, tier in enumerate(tiers, start=1):
         title = f"and {100 * tier.discount_fraction:g}% from {tier.n_units:,} units"
-        rows.append(design_row(comparison, title, [_discounted(one, tiers[:i]) for one in designs]))
-    caption = "Price of everything with volume discounts, one tier after another"
+        moved = [discounted_usd(one.bill, tiers[:i]) - one.bill.total_usd for one in designs]
+        if moved != before:
+            cut = [
+                _discounted(one, tiers[:i], usd) for one, usd in zip(designs, moved, strict=True)
+            ]
+            rows.append([title if rows else title.removeprefix("and "), *cut])
+        before = moved
+    if not rows:
+        return []
+    caption = "What volume discounts would take off the price of everything"
     note = (
-        "Assumed tiers. Units of a part count together over all its lines; each part gets the "
-        "largest discount that it reaches. Links per GB/s get none, nor do quotes: they "
-        "are prices for this order."
+        "Assumed tiers, one after another. Units of a part count together over all its lines; each "
+        "part gets the largest discount that it reaches. Links per GB/s get none, nor do quotes: "
+        "they are prices for this order."
     )
-    headings = ["Discounts up to", *design_columns(comparison)]
-    return cells.table("discounts", caption, headings, rows, note=note, is_folded=True)
+    headings = ["Discounts up to", *comparison.letters]
+    return [cells.table("discounts", caption, headings, rows, note=note, is_folded=True)]
 
 
-def _discounted(one: Candidate, tiers: Sequence[VolumeDiscount]) -> Value:
-    """A total at the first tiers; units reach a discount whatever the prices are."""
+def _discounted(one: Candidate, tiers: Sequence[VolumeDiscount], moved_usd: Decimal) -> Value:
+    """What the first tiers take off; units reach a discount whatever the prices are."""
     terms = []
     for i, share in enumerate(discounts_of_lines(one.bill, tiers)):
         kept, of = (1 - share).as_integer_ratio()
         at = line_cell(one, i)
-        terms.append(f"ROUND(N({at})*{kept}/{of},2)" if share else at)
-    return round_usd(discounted_usd(one.bill, tiers), f"SUM({','.join(terms)})")
+        if share:
+            terms.append(f"ROUND(N({at})*{kept}/{of},2)-N({at})")
+    return round_delta_usd(moved_usd, "+".join(terms))
