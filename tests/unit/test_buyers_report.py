@@ -16,6 +16,7 @@ import pytest
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
+from tests.unit.test_procurement_workbook import Sheets, _same, _stored
 
 QUOTES = """item,price,unit,currency,rate,seller,date,valid_until,support
 h100-sxm,26500,each,,,NPU Inc,2026-11-02,2026-12-31,
@@ -172,3 +173,35 @@ def test_the_bills_of_few_designs_are_printed(bought, run) -> None:
     folded = {one.key: one for one in report(compared_by(*given), {}).sections if one.is_folded}
     assert folded["design-a"].is_printed
     assert not folded["prices"].is_printed
+
+
+def test_tax_and_rates_stand_in_cells_that_totals_follow(bought) -> None:
+    """Another rate and another tax, by hand: EUR of switches stay, their USD and the tax move."""
+    found = compared_by("t4.yaml", "--prices", "q.csv")
+    data = documents(found, ("xlsx",))["report.xlsx"]
+    sheets, stored = Sheets(data), _stored(data)
+    for place in sheets.formulas():
+        assert _same(sheets.value(*place), stored[place]), place
+    sheets.known.clear()
+    where = {cell.value: f"B{cell.row}" for cell in sheets.book["Prices"]["A"]}
+    tax, euro = where["Tax, share of everything"], where["1 EUR in USD"]
+    assert (stored["Prices", tax], stored["Prices", euro]) == (0.0825, 1.08)
+    assert sheets.value("Design A", "A1") == stored["Design A", "A1"]
+    sheets.known.clear()
+    sheets.book["Prices"][tax].value, sheets.book["Prices"][euro].value = 0.1, 1.2
+    bill = found.candidates[0].bill
+    switches = [x for x in bill.lines if x.part.name.endswith("switch-64x400g")]
+    assert len(switches) == 3
+    units = {x.part.name: bill.n_bought_by_part()[x.part.name] for x in switches}
+    moved = units["switch-64x400g"] * 38_000 + units["support of switch-64x400g"] * 2_500
+    total = float(bill.total_usd) + moved * 0.12
+    at = {cell.value: cell.row for cell in sheets.book["Design A"]["A"]}
+    assert sheets.value("Design A", f"B{at['Total before tax']}") == pytest.approx(total)
+    assert sheets.value("Design A", f"B{at['Total with tax']}") == pytest.approx(total * 1.1)
+    rows = sheets.book["Orders"].iter_rows(values_only=False)
+    [amount] = [row[2] for row in rows if row[0].value == "Switches GmbH" and row[3].value == "EUR"]
+    assert sheets.value("Orders", amount.coordinate) == pytest.approx(moved)
+    assert "PRICES CHANGED" in sheets.value("Design A", "A1")
+    sheets.known.clear()
+    sheets.book["Prices"][euro].value = 1.08
+    assert "PRICES CHANGED" in sheets.value("Design A", "A1")  # The tax is another one still.

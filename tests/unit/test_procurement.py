@@ -144,10 +144,17 @@ def _markdown_table(text: str, caption: str) -> list[list[str]]:
     return [clean[0], *clean[2:]]
 
 
+OFF_PAGE = {"bill-": ("W each", "kW", "Share"), "price": ("Kind", "Seller", "Valid until")}
+"""What a page leaves to workbook and CSV, so that a bill fits a screen."""
+
+
 def test_the_same_figures_stand_in_every_format(files) -> None:
     shown = _page(files["report.html"]).tables
     for key, rows in shown.items():
         text = list(csv.reader(io.StringIO(files[f"report-{key}.csv"])))
+        columns = [i for i, name in enumerate(text[0]) if name not in OFF_PAGE.get(key[:5], ())]
+        text = [[row[i] for i in columns] for row in text]
+        assert text[0] == rows[0], key
         assert [len(row) for row in text] == [len(row) for row in rows], key
         assert [row[0].lstrip("'") for row in text] == [row[0] for row in rows], key
 

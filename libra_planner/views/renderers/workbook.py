@@ -54,8 +54,8 @@ _PRICES = {
     "criteria": ">=",
     "value": 0,
     "ignore_blank": False,
-    "error_title": "A price",
-    "error_message": "A price is a number from 0 on. Without one, totals are #N/A.",
+    "error_title": "A price, a rate or a tax",
+    "error_message": "This is a number from 0 on. Without it, totals are #N/A.",
 }
 _MOST_CHARACTERS = 32_000
 """A cell of a workbook holds 32,767."""

@@ -17,6 +17,8 @@ from libra_planner.views import cells, plan
 from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
 
 _HALF_A_CENT = 0.005
+_TAX_WEIGHT = 1000000
+"""Dollars whose tax is looked at: a share that moves by rounding alone has not changed."""
 
 PRICE_COLUMN = 3
 END_COLUMNS = (5, 6)
@@ -95,6 +97,52 @@ def lines_sum(
     return total.format(",".join(terms)) if lines else ""
 
 
+USD = "USD"
+"""The currency of every sum."""
+
+TAX_CELL = "[rates/0/1]"
+"""Where the share of tax stands, where anybody names one."""
+
+
+def _rates(comparison: Comparison) -> dict[str, float]:
+    """What one unit of every currency of a price is worth in USD."""
+    prices = (part.price for part in priced_parts(comparison) if part.price)
+    return {price.currency: price.rate for price in prices if price.currency != USD}
+
+
+def rate_cell(comparison: Comparison, currency: str) -> str:
+    """Where the rate of a currency stands."""
+    has_tax = comparison.candidates[0].bill.tax_fraction > 0
+    return f"[rates/{[*_rates(comparison)].index(currency) + has_tax}/1]"
+
+
+def _rate_table(comparison: Comparison) -> list[Table]:
+    """Tax and rates, for a reader's own; none where there are none."""
+    share = comparison.candidates[0].bill.tax_fraction
+    tax = Cell(share, kind=cells.PERCENT, digits=3, is_input=True)
+    rows: list[list[Value]] = [["Tax, share of everything", tax]] if share else []
+    for currency, rate in _rates(comparison).items():
+        own = Cell(rate, kind=cells.NUMBER, digits=6, is_input=True)
+        rows.append([f"1 {currency} in USD", own])
+    caption = "Tax and exchange rates, which totals follow in the workbook"
+    return [cells.table("rates", caption, ["What", "Value"], rows)] if rows else []
+
+
+def _input_price(comparison: Comparison, part: Part) -> Cell:
+    """What a reader may change; a price in another currency follows its rate until then."""
+    price = part.price
+    if price is None or price.currency == USD:
+        return usd(part.unit_usd, is_input=True)
+    at = rate_cell(comparison, price.currency)
+    amount = f"{price.usd}/{price.rate!r}" if price.amount is None else f"{price.amount:f}"
+    return usd(price.usd, f"IF(ISNUMBER({at}),ROUND({amount}*{at},2),NA())", is_input=True)
+
+
+def tax_formula(total: str) -> str:
+    """Tax over what stands in a cell, to the cent."""
+    return f"IF(ISNUMBER({TAX_CELL}),ROUND({total}*{TAX_CELL},2),NA())"
+
+
 def price_cell(comparison: Comparison, name: str) -> str:
     """Where the unit price of a part stands; empty for prices that several parts share."""
     names = [part.name for part in priced_parts(comparison)]
@@ -125,8 +173,10 @@ def prices_moved(comparison: Comparison) -> str:
         f"ABS(N([prices/{i}/{PRICE_COLUMN}])-{float(part.unit_usd or 0)!r})"
         for i, part in enumerate(priced_parts(comparison))
     )
+    share = comparison.candidates[0].bill.tax_fraction
+    tax = [f"{_TAX_WEIGHT}*ABS(N({TAX_CELL})-{float(share)!r})"] if share else []
     # Added with +: a function of Excel takes 255 arguments.
-    return f"{'+'.join(terms)}>={_HALF_A_CENT}"
+    return f"{'+'.join([*terms, *tax])}>={_HALF_A_CENT}"
 
 
 def verdict(comparison: Comparison) -> Cell:
@@ -271,10 +321,10 @@ def _tax_table(one: Candidate) -> list[Table]:
     bill = one.bill
     if not bill.tax_fraction:
         return []
-    share, total = Decimal(repr(float(bill.tax_fraction))), group_cell(one, "total")
+    share, total = bill.tax_fraction, group_cell(one, "total")
     rows: list[list[Value]] = [
         ["Total before tax", usd(bill.total_usd, total)],
-        [f"Tax, {float(100 * share):g}%", usd(bill.tax_usd, f"ROUND({total}*{share:f},2)")],
+        [f"Tax, as printed {100 * share:.6g}%", usd(bill.tax_usd, tax_formula(total))],
     ]
     last: list[Value] = ["Total with tax", usd(bill.with_tax_usd, "SUM([r1])")]
     caption, key = f"Design {one.letter} with tax", f"tax-{one.letter.lower()}"
@@ -353,14 +403,15 @@ def price_section(comparison: Comparison) -> Section:
     text = (
         "Published: a price list or paper anyone can read. Quoted: a vendor's offer. Assumed: an "
         "estimate, to be replaced by a quote before anything is signed. Low and high: the ends of "
-        "what sources say. In the workbook, change a unit price here and every total moves."
+        "what sources say. In the workbook, change a unit price, a rate or the tax here, and every "
+        "total moves."
     )
     caption, parts = "Prices and their sources", priced_parts(comparison)
     columns: dict[str, Callable[[Part], Value]] = {
         "Part": lambda part: part.name,
         "Kind": lambda part: part.kind,
         "Description": lambda part: part.description,
-        "Unit price": lambda part: usd(part.unit_usd, is_input=True),
+        "Unit price": partial(_input_price, comparison),
         "Confidence": _confidence,
         "Low": lambda part: usd(part.price.low_usd if part.price else None),
         "High": lambda part: usd(part.price.high_usd if part.price else None),
@@ -371,4 +422,5 @@ def price_section(comparison: Comparison) -> Section:
     }
     twice = ("Kind", "Seller", "Valid until")  # The part, and the source of its price, say it.
     table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True, off_page=twice)
-    return Section("prices", "Prices", "Prices", (text,), tables=(table,), is_folded=True)
+    tables = (table, *_rate_table(comparison))
+    return Section("prices", "Prices", "Prices", (text,), tables=tables, is_folded=True)

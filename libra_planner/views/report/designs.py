@@ -26,6 +26,7 @@ from libra_planner.views.report.bills import (
     end_move,
     group_cell,
     rules_of_ports,
+    tax_formula,
 )
 from libra_planner.views.training.step import work_payload
 
@@ -394,8 +395,8 @@ def _tax(one: Candidate, amount: Decimal, *, with_price: bool) -> Value:
     """The tax, or the price with it; nothing where nobody names one."""
     if not one.bill.tax_fraction:
         return round_usd(None)
-    total, share = group_cell(one, "total"), Decimal(repr(float(one.bill.tax_fraction)))
-    formula = f"ROUND({total}*{share:f},2)"
+    total = group_cell(one, "total")
+    formula = tax_formula(total)
     return round_usd(amount, f"{total}+{formula}" if with_price else formula)
 
 

@@ -15,7 +15,7 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd, usd
-from libra_planner.views.report.bills import UNITS, known, lines_sum, price_cell
+from libra_planner.views.report.bills import UNITS, USD, known, lines_sum, price_cell, rate_cell
 
 _Offer: TypeAlias = tuple[Quote, str]
 """An offer, and why it counts or not."""
@@ -49,10 +49,6 @@ def _sum_text(order: Order) -> str:
     amount = round_usd(order.amount).shown.removeprefix("$")
     rate = f"at {order.rate:g} (rate of {order.rate_day})"
     return f"{seller_name(order)} {order.currency} {amount} {rate} = {total}"
-
-
-USD = "USD"
-"""The currency of every sum."""
 
 
 def seller_name(order: Order) -> str:
@@ -177,7 +173,9 @@ def _order_tables(comparison: Comparison, one: Candidate) -> Iterator[Table]:
         "Parts": lambda x: cells.count(len(x.lines)),
         "Amount": lambda x: _money(x, x.amount, f"[{_key(one, found, x)}/t{_AMOUNT}]"),
         "Currency": lambda x: x.currency,
-        "Rate, $": lambda x: "" if x.currency == USD else number(x.rate, 6),
+        "Rate, $": lambda x: (
+            "" if x.currency == USD else number(x.rate, 6, rate_cell(comparison, x.currency))
+        ),
         "Rate of": lambda x: "" if x.currency == USD else x.rate_day,
         "Total, $": lambda x: usd(x.total_usd, f"[{_key(one, found, x)}/t{_usd_column(x)}]"),
     }
@@ -256,7 +254,7 @@ def _unit_price(comparison: Comparison, part: Part) -> str:
         return where
     own = where
     if price.amount is not None and price.currency != USD:
-        own = f"ROUND({where}/{price.rate!r},2)"
+        own = f"ROUND({where}/{rate_cell(comparison, price.currency)},2)"
         own = f"IF({where}={float(price.usd)!r},{float(price.amount)!r},{own})"
     return f"IF(ISNUMBER({where}),{own},NA())"
 
