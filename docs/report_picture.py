@@ -26,7 +26,7 @@ def main() -> None:
     words = [word.replace("examples/", f"{HERE.parent}/examples/") for word in shlex.split(command)]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         make([*words, "-o", folder, "--formats", "html"])
-        draw(f"{folder}/report.html", (1180, 1075), HERE / "report.png")
+        draw(f"{folder}/report.html", (1180, 1340), HERE / "report.png")
         make(["sweep", "run", "13_tapers", "-o", "tapers"])
         make(["sweep", "show", "tapers", "--html", "tapers.html"])
         draw(f"{folder}/tapers.html", (1180, 1250), HERE / "sweep-page.png")
