@@ -247,7 +247,10 @@ class LinkPhase(traffic.Members):
         fabric itself is left out: it would keep arrays of all its links.
         """
         fabric = self.unit_fabric
-        links = self.built.settings, self.built.n_ports, self._counts, fabric.failed.tobytes()
+        settings = self.built.settings
+        if settings is not None and settings.switch_port_Bps is settings.uplink_Bps is None:
+            settings = replace(settings, port_speed_Bps=None)  # Of all links alike.
+        links = settings, self.built.n_ports, self._counts, fabric.failed.tobytes()
         place = None if self.npu_at is None else sha256(self.npu_at.tobytes()).digest()
         who = self.topology, self.dim, self.group, self.algorithm
         return (*who, *links, self.settings, place, self.is_brief)

@@ -114,7 +114,9 @@ def _reasons(part: Part) -> dict[str, str]:
     import pyarrow.parquet as pq
 
     found: dict[str, str] = {}
-    for row in pq.read_table(io.BytesIO(part.data)).to_pylist():
+    with pq.ParquetFile(io.BytesIO(part.data), pre_buffer=False) as file:
+        rows = file.read(use_threads=False).to_pylist()
+    for row in rows:
         if row.get(MESSAGE):
             found.setdefault(row[STATUS], row[MESSAGE])
     return found

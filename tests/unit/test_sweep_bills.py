@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 
 from libra_planner.procurement.bill import Bill, Line, Part
 from libra_planner.reading.bundled import folder
+from libra_planner.sweeps.solver import Solver
+from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
 SWEEP = """\
@@ -169,6 +173,35 @@ def test_the_frontier_with_fim_is_of_bills(run, tmp_path) -> None:
     assert "frontier of effective time per sequence, bill and FIM" in words
     linear = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--by", "ideal", "--json")
     assert [row["row"] for row in linear.payload["rows"]] == [1, 0]
+
+
+def test_links_of_another_speed_are_not_routed_again(tmp_path) -> None:
+    """Ports of 800 Gbit/s after those of 700: the same figures as routed alone, to the bit."""
+    shutil.copy(EXAMPLE, tmp_path / "plan.yaml")
+    text = UNSOLD.replace("50, 62.5, ", "").replace(", bill_usd]", "]")
+    (tmp_path / "sweep.yaml").write_text(f"{text}check: {{policy: ecmp, seeds: 1}}\n")
+    sweep = load_sweep(tmp_path / "sweep.yaml")
+    both, alone = Solver(job_of(sweep)), Solver(job_of(sweep))
+    found = both.solved(chunk_between(sweep, 0, 2))
+    assert both.n_routed == 1
+    fast = alone.solved(chunk_between(sweep, 1, 2))
+    assert alone.n_routed == 1
+    for name in ("fim_percent", "fim_floor_percent", "effective_step_time_s"):
+        assert getattr(found, name)[1] == getattr(fast, name)[0]
+
+
+def test_a_part_is_read_without_threads(run, tmp_path) -> None:
+    """A thread of Arrow's that still holds a file while Python ends aborts the process."""
+    _rows(run, tmp_path, UNSOLD)
+    code = (
+        "import os, pathlib, sys, pyarrow.parquet\n"
+        "from libra_planner.sweeps.store import table_of\n"
+        "before = os.listdir('/proc/self/task')\n"
+        "table_of(pathlib.Path(sys.argv[1]), ['row'])\n"
+        "sys.exit(os.listdir('/proc/self/task') != before)\n"
+    )
+    part = tmp_path / "run" / "part-000000.parquet"
+    assert subprocess.run([sys.executable, "-c", code, str(part)], check=False).returncode == 0
 
 
 NEAR = """\
