@@ -204,6 +204,22 @@ def test_a_part_is_read_without_threads(run, tmp_path) -> None:
     assert subprocess.run([sys.executable, "-c", code, str(part)], check=False).returncode == 0
 
 
+def test_degrees_that_divide_nothing_name_their_filter(run, tmp_path) -> None:
+    """The filter that is named leaves just those rows out."""
+    text = """\
+base: 0e_rails_2to1
+axes: {tp: [3, 8]}
+set: {parallelism: {tp: "{tp}", pp: 4, dp: "{2048 / (4 * tp)}"}}
+"""
+    _rows(run, tmp_path, text)
+    said = run("sweep", "show", tmp_path / "run").err
+    named = "where: 2048 % (4 * tp) == 0"
+    assert f"expected a whole number. To leave such rows out: {named}" in said
+    shutil.rmtree(tmp_path / "run")
+    [row] = _rows(run, tmp_path, f"{text}{named}\n")
+    assert (row["tp"], row["status"]) == (8, "optimal")
+
+
 NEAR = """\
 base: 0e_rails_2to1
 axes: {nic: [12.5, 25, 50], taper: {from: 1, to: 8, n: 7}}

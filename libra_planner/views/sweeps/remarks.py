@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
@@ -58,10 +61,22 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
         own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
         short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
         often = "" if n == total else f", most often ({n:,})"
-        yield f"{name}: {int(total):,} of {results.n_rows:,} rows{often}: {short}"
+        rows_of = f"{int(total):,} of {results.n_rows:,} rows{often}"
+        yield f"{name}: {rows_of}: {short}{_filter(results, text)}"
     if len(rows) > len(told):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
         yield f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
+
+
+def _filter(results: Results, reason: str) -> str:
+    """The filter that leaves designs out whose degree is no whole number; empty for others."""
+    key = re.search(r"([\w.]+): got \d+\.\d+, expected a whole number", reason)
+    slots = {".".join(map(str, one)): one for one, *_ in results.manifest["spec"]["slots"]}
+    if key is None or key[1] not in slots:
+        return ""
+    text = str(reduce(getitem, slots[key[1]], results.manifest["spec"]["base"]))
+    ratio = re.fullmatch(r"\{([\w.]+) / ([\w.]+|\([^()]*\))\}", text)
+    return f". To leave such rows out: where: {ratio[1]} % {ratio[2]} == 0" if ratio else ""
 
 
 def _near_best(results: Results) -> Iterator[str]:
