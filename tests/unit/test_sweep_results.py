@@ -336,6 +336,9 @@ def test_what_is_the_same_in_all_rows_stands_above_them(run: Run, tmp_path: Path
     run("sweep", "show", tmp_path / "tapers", "--html", tmp_path / "p.html")
     units = {column["name"]: column["unit"] for column in Page(tmp_path / "p.html").data["columns"]}
     assert (units["nic"], units["taper"]) == ("GB/s", "")
+    dull = {c["name"] for c in Page(tmp_path / "p.html").data["columns"] if c["dull"]}
+    assert {"objective", "bandwidth_dim1_GBps", "seconds_per_sequence"} <= dull
+    assert not dull & {"row", "nic", "taper", "step_time_s", "cost_usd", "bandwidth_dim3_GBps"}
 
 
 def test_80_columns_hold_a_table_and_say_what_they_do_not(

@@ -91,7 +91,7 @@ const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
 
 function scatter() {
   const [cx, cy] = [columns[state.x], columns[state.y]], box = $("scatter");
-  const W = state.width || box.clientWidth || 600, H = Math.max(280, Math.min(420, W * 0.68)), m = { l: 66, r: 24, t: 14, b: 40 };
+  const W = state.width || box.clientWidth || 600, H = Math.max(280, Math.min(state.width ? 380 : 420, W * 0.68)), m = { l: 66, r: 24, t: 14, b: 40 };
   if (!cx || !cy) return box.replaceChildren();
   const zoom = state.zoom ?? [[cx.low, cx.high], [cy.low, cy.high]], inX = t => m.l + (W - m.l - m.r) * (0.04 + 0.92 * t), inY = t => H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
   const X = v => inX(place(cx, v, false, zoom[0])), Y = v => inY(place(cy, v, false, zoom[1]));
@@ -239,7 +239,7 @@ function table() {
     if (j === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
   });
   body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: front.has(i) ? "best" : "" }, ...columns.map((c, j) => {
-    const text = c.shown(rows[i][j]), cell = make(j ? "td" : "th", { class: c.text ? "text" : "number" }, cut(text, 60));
+    const text = c.shown(rows[i][j]), cell = make(j ? "td" : "th", { class: `${c.text ? "text" : "number"}${c.dull ? " dull" : ""}` }, cut(text, 60));
     if (text.length > 20) cell.title = text;
     return cell;
   }))));
@@ -275,8 +275,11 @@ choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <
 columns.forEach((one, k) => {
   const button = make("button", { type: "button" }, one.title);
   button.addEventListener("click", () => { state.down = state.sort === k && !state.down; state.sort = k; table(); });
-  $("designs").tHead.rows[0].append(make("th", { scope: "col", class: one.text ? "" : "number" }, button));
+  $("designs").tHead.rows[0].append(make("th", { scope: "col", class: `${one.text ? "" : "number"}${one.dull ? " dull" : ""}` }, button));
 });
+const values = columns.map((_, k) => [...new Set(rows.map(row => row[k]).filter(v => v !== null))]);
+const same = columns.flatMap((one, k) => one.dull && values[k].length === 1 ? [`${one.label} ${one.shown(values[k][0])} ${one.unit}`.trim()] : []);
+$("same").textContent = rows.length > 1 && same.length ? `In all rows: ${same.join(", ")}.` : "";
 $("filter").addEventListener("input", event => { state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean); filter(); });
 $("clear").addEventListener("click", () => { $("filter").value = ""; state.words = []; state.brushes.clear(); filter(); axes(); });
 $("near").addEventListener("click", () => view(false));

@@ -11,7 +11,7 @@ from typing import Any
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import output
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import OBJECTIVE, ROW, STATUS, Column
+from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, ROW, STATUS, Column
 from libra_planner.sweeps.results import NEAR, Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
@@ -259,7 +259,8 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     is_text = any(isinstance(value, str | bool) for value in known)
     scale, unit = (1.0, "") if is_text or not known else _scale(column, max(map(abs, known)))
     n_digits = 2 if unit == "GB/s" else None
-    scaled = [] if is_text else [value * scale for value in known]
+    near = [values[i] for i in points.near if values[i] is not None] or known
+    numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
     label = visible(column.label).removesuffix(" %").removesuffix(" GB/s")
     found = {
         "name": column.name,
@@ -269,7 +270,8 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         "text": is_text,
         "axis": is_axis,
         "scale": scale,
-        "digits": _axis_digits(scaled) if is_axis else _digits(scaled, n_digits),
+        "digits": _axis_digits(numbers) if is_axis else _digits(scaled, n_digits),
+        "dull": _is_dull(points, column.name, known),
     }
     kinds = set(known)
     if is_axis and (is_text or len(kinds) <= _MOST_VALUES):
@@ -277,6 +279,13 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         if column.name == OBJECTIVE:  # Their first letters are the same.
             found["ticks"] = {value: column.cell(value) for value in kinds}
     return found
+
+
+def _is_dull(points: Points, name: str, known: Sequence[Any]) -> bool:
+    """Whether paper has no room for a column: one value, another column's multiple, a message."""
+    whole = name.replace("seconds_per_sequence", "step_time_s")
+    columns = ([row.get(one) for row in points.rows] for one in (name, whole))
+    return name == MESSAGE or len(set(known)) < 2 or (whole != name and proportional(*columns))
 
 
 def _scale(column: Column, largest: float) -> tuple[float, str]:
@@ -327,7 +336,7 @@ def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str
         name = one["name"]
         values = [row.get(name) for row in points.rows]
         is_figure = not one["text"] and name not in (ROW, f"best_{ROW}")
-        if len(set(values)) < 2 or not (one["axis"] or is_figure):
+        if len({*values} - {None}) < 2 or not (one["axis"] or is_figure):
             continue
         if not one["axis"]:
             if any(proportional(values, other) for other in seen):
