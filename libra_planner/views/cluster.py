@@ -106,6 +106,17 @@ def _change(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> dict[
     return {name: n - before[name] for name, n in _counts(grown).items() if n != before[name]}
 
 
+def rails_lines(bill: Bill, rails_usd: float | None) -> Iterator[str]:
+    """What separate rails would save; nothing where they are not cheaper."""
+    if rails_usd is None or bill.missing or rails_usd >= float(bill.total_usd):
+        return
+    less = format_usd(float(bill.total_usd) - rails_usd)
+    yield (
+        f"--wiring rail_only costs {format_usd(rails_usd)}, {less} less: every rail is a network "
+        f"of its own, and NPUs of different rails meet inside of their hosts"
+    )
+
+
 def cluster_blocks(
     network: ClusterNetwork,
     bill: Bill,

@@ -262,6 +262,16 @@ def test_same_plan_same_bytes(plan, run) -> None:
     assert run(*arguments).out == run(*arguments).out
 
 
+def test_fim_over_seeds_stands_beside_its_floor(run) -> None:
+    """A ring over few uplinks leaves the others idle: all of its FIM is floor."""
+    found = run("check", "0e_rails_2to1", "--seeds", "2", "--json").payload
+    known = [one for one in found["dimensions"] if one["fim_floor_percent"] is not None]
+    worst = max(known, key=lambda one: one["fim_percent"]["mean"])
+    text = run("check", "0e_rails_2to1", "--seeds", "2").out
+    name = f"FIM % of {worst['dimension']}, floor {worst['fim_floor_percent']:.2f}"
+    assert f"{name}  {found['fim_percent']['mean']:.3f}" in text
+
+
 def test_direct_links_have_no_imbalance(plan, run) -> None:
     path = plan(("RI(4)_FC(8)_RI(4)_SW(32)", "RI(4)_FC(8)_RI(4)_FC(32)"))
     found = run("check", path, "--json").payload

@@ -240,3 +240,15 @@ def test_managers_do_not_change_the_cables_of_hosts(capsys: pytest.CaptureFixtur
 def test_tapers_are_numbers(taper: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ONE, "--taper", taper]) == 2
     assert "--taper: got" in capsys.readouterr().err
+
+
+def test_separate_rails_are_named_where_they_cost_less(run) -> None:
+    """What they cost is what ``fabric`` prints of them."""
+    asked = ("fabric", "--hosts", "512", "--nic", "400Gbps", "--taper", "2")
+    found = run(*asked, "--json").payload
+    rails = run(*asked, "--wiring", "rail_only", "--json").payload
+    usd, less = (x / 1e6 for x in (rails["cost_usd"], found["cost_usd"] - rails["cost_usd"]))
+    assert f"--wiring rail_only costs ${usd:.2f}M, ${less:.2f}M less" in run(*asked).out
+    assert "less: every rail" not in run(*asked, "--wiring", "rail_only").out
+    # One leaf per rail already, without spines: nothing is left to part.
+    assert "--wiring rail_only costs" not in run("fabric", "--hosts", "8", "--nic", "400Gbps").out

@@ -12,7 +12,14 @@ from libra_planner.api.shown import Shown
 from libra_planner.api.training import refuse_unknown
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Place, SpecError
-from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
+from libra_planner.fabric.cluster import (
+    RAIL_ONLY,
+    WIRINGS,
+    ClusterNetwork,
+    ClusterOrder,
+    cluster_network,
+)
+from libra_planner.fabric.topology import RAIL_OPTIMIZED
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
@@ -21,7 +28,7 @@ from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block
-from libra_planner.views.cluster import cluster_blocks, cluster_payload
+from libra_planner.views.cluster import cluster_blocks, cluster_payload, rails_lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +42,7 @@ class Network(Shown):
     n_per_fibre : transceivers of a cable.
     grown : the network of one more host, or why there is none.
     quotes : a user's.
+    rails_usd : cost with ``--wiring rail_only``; ``None`` where that is another question.
     """
 
     network: ClusterNetwork
@@ -42,6 +50,7 @@ class Network(Shown):
     n_per_fibre: int
     grown: ClusterNetwork | SpecError
     quotes: tuple[Quote, ...] = ()
+    rails_usd: float | None = None
 
     @property
     def cost_usd(self) -> float:
@@ -59,6 +68,7 @@ class Network(Shown):
         """What ``fabric`` prints."""
         found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
         yield from cluster_blocks(*found)
+        yield from rails_lines(self.bill, self.rails_usd)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""
@@ -105,7 +115,19 @@ def sized_network(
     catalogue, quotes = load_parts(parts), cluster_quotes(prices, as_of, parts)
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     bill = cluster_bill(found, shop, transceivers_per_fibre)
-    return Network(found, bill, transceivers_per_fibre, order.grown(1), quotes)
+    grown, rails_usd = order.grown(1), _rails_usd(order, shop, transceivers_per_fibre)
+    return Network(found, bill, transceivers_per_fibre, grown, quotes, rails_usd)
+
+
+def _rails_usd(order: ClusterOrder, shop: FabricShop, n_per_fibre: int) -> float | None:
+    """Cost of the same hosts on separate rails, where rails share spines and can be parted."""
+    if order.wiring != RAIL_OPTIMIZED or order.n_nics_per_host < 2:
+        return None
+    try:
+        bill = cluster_bill(cluster_network(replace(order, wiring=RAIL_ONLY)), shop, n_per_fibre)
+    except SpecError:
+        return None
+    return None if bill.missing else float(bill.total_usd)
 
 
 def _speed(text: str | None, flag: str) -> float | None:
