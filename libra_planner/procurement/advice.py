@@ -70,20 +70,23 @@ def _kind(line: Line) -> str:
 
 
 def _n_changed(base: Candidate, one: Candidate, kind: str) -> tuple[int, int]:
-    """Units of both designs in lines that they do not have alike."""
-    ours, theirs = (
-        Counter(
-            (line.group, line.tier, line.part.name, line.part.unit_usd, line.n_bought)
-            for line in x.bill.lines
-            if line.part.kind == kind
-        )
-        for x in (base, one)
-    )
+    """Units of both designs in lines, and in stocks of spares, that they do not have alike."""
+    ours, theirs = _n_bought(base, kind), _n_bought(one, kind)
     before, after = (
-        sum(n_bought * n for (*_, n_bought), n in lines.items())
-        for lines in (ours - theirs, theirs - ours)
+        sum(n * n_lines for (_, n), n_lines in found.items())
+        for found in (ours - theirs, theirs - ours)
     )
     return before, after
+
+
+def _n_bought(one: Candidate, kind: str) -> Counter[tuple[tuple[object, ...], int]]:
+    """Units of every line of a kind, and the spares of every part, wherever they stand."""
+    lines = [line for line in one.bill.lines if line.part.kind == kind]
+    spares = Counter[tuple[object, ...]]()
+    for x in lines:
+        spares[x.part.name, x.part.unit_usd] += x.n_spares
+    units = (((x.group, x.tier, x.part.name, x.part.unit_usd), x.n_units) for x in lines)
+    return Counter([*units, *spares.items()])
 
 
 def price_rivals(comparison: Comparison) -> tuple[Rival, ...]:

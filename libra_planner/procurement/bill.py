@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -366,6 +366,7 @@ class Line:
     note : what a reader should know of it.
     n_ports, n_free_ports : of switches that are parts: all ports, and those without a cable.
     speed_Bps : that its ports run at; 0 where nothing is chosen by its speed.
+    n_covered : units that its spares stand in for; by default its own.
 
     Examples
     --------
@@ -383,6 +384,7 @@ class Line:
     n_ports: int = 0
     n_free_ports: int = 0
     speed_Bps: float = 0.0
+    n_covered: int | None = None
 
     @property
     def dimension(self) -> str:
@@ -391,9 +393,10 @@ class Line:
 
     @property
     def n_spares(self) -> int:
-        """Spares, rounded up."""
+        """Spares of the units that they stand in for, rounded up."""
         numerator, denominator = _written(self.part.spare_fraction)
-        return -(-self.n_units * numerator // denominator)
+        n_covered = self.n_units if self.n_covered is None else self.n_covered
+        return -(-n_covered * numerator // denominator)
 
     @property
     def n_bought(self) -> int:
@@ -423,6 +426,31 @@ class Line:
     def power_w(self) -> float:
         """Of the units in use."""
         return self.n_units * self.part.power_w
+
+
+def with_one_stock(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines with one stock of spares of every part, on its line of most units (C22).
+
+    Of lines of equally many units the first has it.
+
+    Examples
+    --------
+    >>> switch = Part("s", "switch", "", spare_fraction=0.02)
+    >>> lines = [Line("frontend", "leaf", switch, 3), Line("storage", "leaf", switch, 4)]
+    >>> [line.n_spares for line in lines], [line.n_spares for line in with_one_stock(lines)]
+    ([1, 1], [0, 1])
+    """
+    rows: dict[str, list[int]] = {}
+    for row, line in enumerate(lines):
+        if line.part.spare_fraction:
+            rows.setdefault(line.part.name, []).append(row)
+    found = list(lines)
+    for same in rows.values():
+        most = max(same, key=lambda row: lines[row].n_units)
+        n_units = sum(lines[row].n_units for row in same)
+        for row in same if len(same) > 1 else ():
+            found[row] = replace(lines[row], n_covered=n_units if row == most else 0)
+    return tuple(found)
 
 
 @dataclass(frozen=True)

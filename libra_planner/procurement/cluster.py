@@ -10,7 +10,7 @@ from decimal import Decimal
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, switch_parts
-from libra_planner.procurement.bill import FIBRE, NETWORK, NIC, SWITCH, Bill, Line
+from libra_planner.procurement.bill import FIBRE, NETWORK, NIC, SWITCH, Bill, Line, with_one_stock
 from libra_planner.procurement.lines import FabricShop, Purchase
 from libra_planner.procurement.quotes import quoted_bill
 
@@ -29,8 +29,8 @@ def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2
     shop : where it is bought.
     n_per_fibre : as :meth:`~libra_planner.fabric.cluster.ClusterNetwork.transceivers` has it.
     """
-    lines = (line for line in _lines(network, shop, n_per_fibre) if line.n_units)
-    return quoted_bill(Bill(tuple(lines)), shop.quotes, shop.assumptions.tax_fraction)
+    lines = [line for line in _lines(network, shop, n_per_fibre) if line.n_units]
+    return quoted_bill(Bill(with_one_stock(lines)), shop.quotes, shop.assumptions.tax_fraction)
 
 
 def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Iterator[Line]:
@@ -112,7 +112,7 @@ def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
 def _priced(lines: Iterable[Line], shop: FabricShop) -> Bill:
     """Switches, cables and optics at the prices of a shop, quotes included."""
     found = tuple(line for line in lines if line.n_units and line.part.kind != NIC)
-    return quoted_bill(Bill(found), shop.quotes)
+    return quoted_bill(Bill(with_one_stock(found)), shop.quotes)
 
 
 def _same_order(bought: Purchase) -> ClusterOrder | None:

@@ -417,7 +417,9 @@ def system_bill(
     facility = _facility(whole, assumed, n_servers)
     racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks - facility.n_own_racks)
     lines = [*whole.lines, *([racks] if racks.n_units else [])]
-    return quoted_bill(Bill(tuple(lines)), shop.quotes, assumed.tax_fraction), facility
+    return quoted_bill(
+        Bill(bill.with_one_stock(lines)), shop.quotes, assumed.tax_fraction
+    ), facility
 
 
 def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> Iterator[Line]:

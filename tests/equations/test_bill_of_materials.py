@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from libra_planner.procurement.bill import (
     VolumeDiscount,
     discounted_usd,
     to_cents,
+    with_one_stock,
 )
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop, bisection_Bps
@@ -85,20 +87,21 @@ def test_sixteen_hosts_on_leaves_and_spines(plan) -> None:
         ("dim1 pod, host", "nic-400g"): (16, 1, Decimal(17 * 1499)),
         # The least switch of 400 Gbit/s that is sold has 32 ports.
         ("dim1 pod, leaf", "switch-32x400g"): (4, 1, Decimal(5 * 34880)),
-        ("dim1 pod, spine", "switch-32x400g"): (2, 1, Decimal(3 * 34880)),
-        ("dim1 pod, host-leaf", "optic-400g-sr4"): (32, 1, Decimal(33 * 659)),
+        ("dim1 pod, spine", "switch-32x400g"): (2, 0, Decimal(2 * 34880)),
+        # One stock of each part for the whole cluster, on its line of most units.
+        ("dim1 pod, host-leaf", "optic-400g-sr4"): (32, 2, Decimal(34 * 659)),
         ("dim1 pod, host-leaf", "fibre-om4"): (16, 1, Decimal(17 * 116)),
-        ("dim1 pod, leaf-spine", "optic-400g-sr4"): (32, 1, Decimal(33 * 659)),
-        ("dim1 pod, leaf-spine", "fibre-om4"): (16, 1, Decimal(17 * 116)),
+        ("dim1 pod, leaf-spine", "optic-400g-sr4"): (32, 0, Decimal(32 * 659)),
+        ("dim1 pod, leaf-spine", "fibre-om4"): (16, 0, Decimal(16 * 116)),
     }
     sums = {g: one.bill.of(g).total_usd for g in ("compute", "network", "frontend", "facility")}
     assert sums == {
         "compute": Decimal(17 * 27500 + 3 * 37200),
-        "network": Decimal(351_961),
-        "frontend": Decimal(3 * 1079 + 2 * 23936 + 5 * 239 + 3 * 116),
+        "network": Decimal(316_965),
+        "frontend": Decimal(3 * 1079 + 2 * 23936 + 5 * 239 + 2 * 116),
         "facility": Decimal(3 * 5000),  # Two racks of one server, one of switches.
     }
-    assert one.bill.total_usd == Decimal(1_051_365)
+    assert one.bill.total_usd == Decimal(990_883)
     assert one.facility.server_w == 8 * 700 + 4400 + 8 * 25 + 2 * 20
     assert (one.facility.n_servers_per_rack, one.facility.limited_by) == (1, "power")
 
@@ -110,9 +113,9 @@ def test_the_bridge_of_sixteen_hosts(plan) -> None:
     assert bridge.rounding_usd == Decimal("9184.00")  # 50 where 40 is asked for
     assert (bridge.n_ports, bridge.n_free_ports) == (6 * 32, 6 * 32 - 48)
     assert bridge.free_ports_usd == Decimal(4 * 34880 * 96 // 128 + 2 * 34880 * 48 // 64)
-    assert bridge.spares_usd == Decimal(1499 + 2 * 34880 + 2 * 659 + 2 * 116)
+    assert bridge.spares_usd == Decimal(1499 + 34880 + 2 * 659 + 116)
     steps = bridge.linear_usd + bridge.rounding_usd + bridge.included_usd + bridge.parts_usd
-    assert steps + bridge.free_ports_usd + bridge.spares_usd == bridge.bill_usd == Decimal(351_961)
+    assert steps + bridge.free_ports_usd + bridge.spares_usd == bridge.bill_usd == Decimal(316_965)
 
 
 def test_the_pod_of_16384(plan) -> None:
@@ -120,11 +123,12 @@ def test_the_pod_of_16384(plan) -> None:
     one = _quoted(plan(text=POD), [50.0])
     network = one.bill.of("network")
     assert (network.n_units("switch"), network.n_units("optic")) == (1280, 98304)
-    switches = (523 + 523 + 262) * 69760
-    optics = 33752 * (659 + 659 + 659)
-    fibres = 16712 * (116 + 116 + 150)
+    switches = (1280 + 26) * 69760
+    optics = (65536 + 1967 + 32768 + 984) * 659  # To 100 m, and from spines to cores.
+    # Spares of the fibres of frontend (2,048 + 533) and storage (2,048 + 2,048), too.
+    fibres = (32768 + 789) * 116 + 16712 * 150
     assert network.total_usd == Decimal(16712 * 1499 + switches + optics + fibres)
-    assert network.total_usd == Decimal(189_409_056)
+    assert network.total_usd == Decimal(189_284_305)
 
 
 def test_the_failures_of_the_pod_are_those_that_were_counted(plan) -> None:
@@ -252,6 +256,33 @@ def test_prices_round_half_up_and_spares_up() -> None:
     assert Line("network", "", part, 100).n_spares == 7  # 0.07 * 100 is 7.000000000000001
     assert Line("network", "", part, 101).n_spares == 8
     assert Line("network", "", part, 0).n_spares == 0
+
+
+_lines_of = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(1, 500), st.sampled_from(["network", "storage"])),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(_lines_of, st.sampled_from([0.0, 0.01, 0.02, 0.03, 0.5]))
+def test_spares_of_a_part_are_one_stock(lines: list[tuple[str, int, str]], share: float) -> None:
+    """C22: its units of all lines together, rounded up once, on the first line of most units."""
+    given_lines = [
+        Line(group, "", Part(name, "nic", "", spare_fraction=share), n) for name, n, group in lines
+    ]
+    found = with_one_stock(given_lines)
+    assert [line.n_units for line in found] == [n for _, n, _ in lines]
+    for name in {name for name, *_ in lines}:
+        own = [line for line in found if line.part.name == name]
+        n_units = sum(line.n_units for line in own)
+        spares = [line.n_spares for line in own]
+        assert sum(spares) == math.ceil(Fraction(str(share)) * n_units)
+        most = max(line.n_units for line in own)
+        stands = next(line for line in own if line.n_units == most)
+        assert stands.n_spares == sum(spares)
+        alone = sum(line.n_spares for line in given_lines if line.part.name == name)
+        assert sum(spares) <= alone
 
 
 def test_a_medium_is_the_shortest_that_reaches() -> None:

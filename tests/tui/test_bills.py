@@ -22,7 +22,7 @@ def test_the_cockpit_buys_what_optimize_buys() -> None:
         evaluation = app.session.evaluation()
         assert evaluation is not None
         assert evaluation.cost_usd == payload["bill"]["usd"]
-        assert "$85.88M bill" in driver.text("#headline")
+        assert "$85.71M bill" in driver.text("#headline")
         assert payload["bill"]["chosen"]["text"].split(", ")[0] in driver.text("#headline")
         assert "Proven optimal" in driver.text("#proof")
 

@@ -72,13 +72,13 @@ def test_npus_are_quoted_by_any_of_their_names(plan, quotes) -> None:
 
 
 def test_a_bill_has_its_quotes(quotes, run) -> None:
-    """64 hosts of 8: 512 NICs and 11 spares, 24 switches and 2 spares at 30,000 EUR."""
+    """64 hosts of 8: 512 NICs and 11 spares, 24 switches and 1 spare at 30,000 EUR."""
     flags = ("fabric", "--hosts", "64", "--nic", "400Gbps", "--prices", quotes())
     text = run(*flags).out
     assert f"${523 * 1400:,}.00" in text
     payload = run(*flags, "--json").payload
     plain = run(*flags[:-2], "--json").payload
-    nics, switches = 523 * (1499 - 1400), (17 + 9) * (69760 - 33000)
+    nics, switches = 523 * (1499 - 1400), 25 * (69760 - 33000)
     assert plain["cost_usd"] - payload["cost_usd"] == pytest.approx(nics + switches)
     assert payload["quotes"]["switch-64x400g"].endswith("(30000 EUR at 1.1 USD)")
     assert payload["unused_quotes"] == ["pod.nic", "h100-sxm"]

@@ -52,11 +52,11 @@ def _rows(files, key: str) -> dict[str, list[str]]:
 def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) -> None:
     section = decision_section(llama)
     assert section.lead[0] == (
-        "Buy C (0d_llama3_70b), once quoted: $69.1M to $83.2M for 2,048 h100-sxm, 3.787 s a step, "
+        "Buy C (0d_llama3_70b), once quoted: $68.9M to $83.1M for 2,048 h100-sxm, 3.787 s a step, "
         "2.22 M tokens/s."
     )
     low, high = (float(usd) / 1e6 for usd in llama.candidates[2].bill.ends_usd)
-    assert (f"{low:.1f}", f"{high:.1f}") == ("69.1", "83.2")
+    assert (f"{low:.1f}", f"{high:.1f}") == ("68.9", "83.1")
     scope, networks, *others = (x for x in section.lead[1:] if not x.startswith("Open for C: "))
     assert scope.startswith("Not in this price: building, cooling, staff, ")
     of = llama.candidates[2].bill.of("network", "frontend", "storage").total_usd
@@ -64,7 +64,7 @@ def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) ->
     assert "routing by hash (ECMP) may reverse this" in others[0]
     assert others[1].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
     assert "published runs of H100 dense bf16 are off" in others[2]
-    run = "15 trillion tokens take 81.8 days (68.7 to 101.0) and $4.75M ($3.99M to $5.87M)"
+    run = "15 trillion tokens take 81.8 days (68.7 to 101.0) and $4.75M ($3.99M to $5.86M)"
     assert others[3].startswith(run)
 
 
@@ -81,7 +81,9 @@ def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> No
         sum(x.n_bought for x in one.bill.of("network").lines if x.part.kind == "switch")
         for one in (a, c)
     ]
-    assert [int(n_before), int(n_after)] == counts  # Frontend and storage are the same.
+    # Frontend and storage are the same, but for the spare of A's 200G switches, which C has
+    # in its larger stock.
+    assert [int(n_before) - 1, int(n_after)] == counts
 
 
 def test_the_cost_that_optimize_prints_stands_beside_the_bill(llama, files) -> None:
@@ -103,9 +105,9 @@ def test_the_cost_that_optimize_prints_stands_beside_the_bill(llama, files) -> N
     assert sum(x["difference_usd"] for x in found["lines"]) == pytest.approx(
         found["bill_usd"] - found["cost_usd"]
     )
-    said = "dim2 leaf $2.30M there, $5.08M in the bill (+$2.79M)"
+    said = "dim2 leaf $2.30M there, $5.12M in the bill (+$2.82M)"
     assert said in found["text"]
-    assert "fixed_cost: 69.5 M$" in found["text"]
+    assert "fixed_cost: 69.38 M$" in found["text"]
     assert "Per NPU" not in found["text"]  # The plan counts less than the bill.
     assert said in files["report.html"]
     assert said in files["report.md"].replace("\\", "")
@@ -117,7 +119,7 @@ def test_a_fixed_cost_that_no_bill_has_is_said_per_npu() -> None:
     rest = cost_lines(one)[1]
     each = float(rest.bill_usd) / 2048
     found = cost_text(one)
-    assert "all else but the network $24.6M there, $12.6M in the bill (-$12.0M)" in found
+    assert "all else but the network $24.6M there, $12.5M in the bill (-$12.1M)" in found
     assert f"Per NPU that is $12,000 against ${each:,.0f}: fixed_cost is the plan's" in found
 
 
@@ -125,7 +127,7 @@ def test_a_fixed_cost_that_no_bill_has_is_said_per_npu() -> None:
     ("arguments", "begins", "n_alike"),
     [
         # What the report advises: all but the network is the same then.
-        ((f"{LLAMA}@450,25,4.6875", "--set", "fixed_cost=69.501107 M$"), "The cost", 1),
+        ((f"{LLAMA}@450,25,4.6875", "--set", "fixed_cost=69.377428 M$"), "The cost", 1),
         ((str(EXAMPLES / "0b_bill.yaml"),), "The cost that optimize prints for A is this bill", 5),
     ],
 )
@@ -244,9 +246,7 @@ def test_what_is_open_keeps_a_design_from_being_ready(llama) -> None:
     assert found["open_points"] == [
         f"{share} of the price of C is assumed",
         "the step time of C is not checked on its links",
-        "1,664 of 4,096 leaf ports of C are free, and a network of fewer switches costs $39.59k "
-        "less",
-    ]
+    ]  # Free leaf ports, too, but a network of fewer switches saves less than a hundredth.
     assert files_text(llama)[:4] == [
         "routing over the links", "not checked", "ecmp", "not known: add --check ecmp"
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from libra_planner.fabric.topology import Topology, TrafficSettings, parse_topol
 from libra_planner.inputs.parts import load_parts
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
-from libra_planner.procurement.bill import Bill
+from libra_planner.procurement.bill import Bill, with_one_stock
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.routing.policy import Policy
@@ -245,7 +245,7 @@ def _bought(folder: Path, topology: str, bandwidth: list[float], **links: object
     catalogue = load_parts()
     bought = purchase(problem, np.array(bandwidth) * 1e9, catalogue.parts)
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.prices.parts))
-    return Bill(tuple(line for line in shop.lines(bought) if line.part.unit_usd))
+    return Bill(with_one_stock([line for line in shop.lines(bought) if line.part.unit_usd]))
 
 
 @pytest.mark.parametrize(

@@ -279,8 +279,9 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole]
     last += [""] * (len(columns) - len(last))
     note = (
-        "What each price rests on, in full: section Prices. Power and share of every line: "
-        "workbook and CSV."
+        "Spares of a part are one stock for all its lines, and stand on that of most units. What "
+        "each price rests on, in full: section Prices. Power and share of every line: workbook "
+        "and CSV."
     )
     caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
