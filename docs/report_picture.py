@@ -29,7 +29,7 @@ def main() -> None:
         draw(f"{folder}/report.html", (1180, 1340), HERE / "report.png")
         make(["sweep", "run", "13_tapers", "-o", "tapers"])
         make(["sweep", "show", "tapers", "--html", "tapers.html"])
-        draw(f"{folder}/tapers.html", (1180, 1250), HERE / "sweep-page.png")
+        draw(f"{folder}/tapers.html", (1180, 1400), HERE / "sweep-page.png")
 
 
 def make(words: list[str]) -> None:
