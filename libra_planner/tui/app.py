@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -36,7 +36,7 @@ from libra_planner.tui.session import (
     read_plan,
 )
 from libra_planner.tui.starts import equal_split_GBps, equal_words
-from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
+from libra_planner.tui.terminal import KeysInTurn, LastWords, Unheard, any_bytes_driver
 from libra_planner.tui.widgets import KeyBar, StatusLine, TabBar
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Backdrop(Screen[None]):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
 
-class Cockpit(App[int]):
+class Cockpit(KeysInTurn):
     """The cockpit of one plan at a time.
 
     Parameters

@@ -1,8 +1,9 @@
-"""Between Textual and a terminal: odd bytes that come, texts that go, a fault's last words."""
+"""Between Textual and a terminal: odd bytes and bursts that come, texts that go, last words."""
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -10,9 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
+from textual.app import App
 from textual.color import Color
 from textual.driver import Driver
+from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
+from textual.message import Message
+from textual.timer import Timer
 
 from libra_planner.plain_text import without_controls
 from libra_planner.tui.files import state_folder
@@ -33,6 +38,109 @@ def any_bytes_driver(driver: type[Driver]) -> type[Driver]:
                     super().run_input_thread()
 
     return AnyBytesDriver if driver is LinuxDriver else driver
+
+
+class Passed(Message):
+    """Goes the way of a key, behind it: where it arrives the key has done what it is bound to."""
+
+    def __init__(self, turn: int) -> None:
+        super().__init__()
+        self.turn = turn
+
+
+_REPEATED = frozenset(
+    [
+        "up",
+        "down",
+        "left",
+        "right",
+        "pageup",
+        "pagedown",
+        "plus",
+        "equals_sign",
+        "minus",
+        "underscore",
+        "j",
+        "k",
+        "u",
+        "U",
+    ]
+)
+"""Keys that are held down: they open nothing, and do not wait for one another."""
+_ROUNDS = 2
+"""Of what follows a key: behind the key, and behind the messages that it led to."""
+_MOST_WAIT_S = 0.1
+"""For a key before; its way may have been closed, with all that was on it."""
+
+
+class KeysInTurn(App[int]):
+    """An application whose keys wait until the ones before have done what they are bound to.
+
+    Textual gives every key to what has the focus at once, and a binding runs when the key has come
+    up from there: of a burst, text would come before Ctrl+K, and be lost behind a key that opens a
+    panel for it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: deque[Key | Paste] = deque()
+        self._turn = self._rounds_left = 0
+        self._only_repeated = False
+        self._most_wait: Timer | None = None
+
+    async def on_event(self, event: Event) -> None:
+        if not isinstance(event, Key | Paste) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._held or self._waits(event):
+            self._held.append(event)
+            if self._most_wait is None:
+                self._most_wait = self.set_timer(_MOST_WAIT_S, self._take_next)
+        else:
+            await self._take(event)
+
+    def _waits(self, event: Key | Paste) -> bool:
+        """Whether keys that are on their way come before one."""
+        is_repeated = isinstance(event, Key) and event.key in _REPEATED
+        return bool(self._rounds_left) and not (is_repeated and self._only_repeated)
+
+    async def _take(self, event: Key | Paste) -> None:
+        """Hand a key on, and let what follows it begin; text stays in order by itself."""
+        focused = self.focused if self.screen_stack else None
+        if isinstance(event, Paste):
+            is_quick = True
+        elif focused is not None and focused.check_consume_key("a", "a"):
+            is_quick = focused.check_consume_key(event.key, event.character)
+        else:
+            is_quick = event.key in _REPEATED
+        await super().on_event(event)
+        if not is_quick:
+            self._turn, self._rounds_left = self._turn + 1, _ROUNDS
+            self._only_repeated = isinstance(event, Key) and event.key in _REPEATED
+            await self._follow()
+
+    async def _follow(self) -> None:
+        target = (self.focused or self.screen) if self.screen_stack else None
+        if target is None or not target.post_message(Passed(self._turn)):
+            await self._take_next()
+
+    async def on_passed(self, event: Passed) -> None:
+        """A round is done."""
+        event.stop()
+        if event.turn != self._turn or not self._rounds_left:
+            return  # It came too late.
+        self._rounds_left -= 1
+        await (self._follow() if self._rounds_left else self._take_next())
+
+    async def _take_next(self) -> None:
+        """Take the keys that waited, up to the next one that others wait for."""
+        self._rounds_left = 0
+        if self._most_wait is not None:
+            self._most_wait.stop()
+            self._most_wait = None
+        while self._held and not self._waits(self._held[0]):
+            await self._take(self._held.popleft())
+        if self._held:
+            self._most_wait = self.set_timer(_MOST_WAIT_S, self._take_next)
 
 
 class Unheard(LineFilter):

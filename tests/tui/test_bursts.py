@@ -163,3 +163,21 @@ def test_a_search_that_is_stopped_keeps_what_is_known(tmp_path: Path) -> None:
         assert "55,588 strategies" in driver.text("#search-state")
 
     drive(path, walk)
+
+
+def test_keys_that_edit_a_field_count_in_their_order(plan_file: Path) -> None:
+    """Text after Ctrl+A and Ctrl+K is not what they remove."""
+
+    async def walk(driver: Driver) -> None:
+        session, emptied = driver.app.session, ("ctrl+a", "ctrl+k")
+        await burst(driver, "enter", *emptied, *"77", "enter")  # The panel opens meanwhile.
+        assert session.edits.bandwidth_GBps == (77.0, 125.0, 125.0, 125.0)
+        await burst(driver, "enter", *emptied, *"78", "enter", "j", "plus")
+        assert session.edits.bandwidth_GBps == (78.0, 127.0, 125.0, 125.0)
+        await driver.press("u", "u", "u")
+        driver.focus_key("global_batch")
+        await driver.pilot.pause()
+        await burst(driver, *"512", *emptied, *"256", "enter")
+        assert session.edits.settings == ("global_batch=256",)
+
+    drive(plan_file, walk)
