@@ -303,7 +303,7 @@ class Cockpit(KeysInTurn):
                 event.ticket.partly(event.part)
 
     def on_finished(self, event: work.Finished) -> None:
-        if not self.screen_stack:  # The cockpit is being left.
+        if not self.screen_stack or not self.screen_stack[0].query(StatusLine):  # Being left.
             return
         error = self.workshop.finish(event)
         self._status.show()

@@ -45,7 +45,7 @@ def equal_words(problem: Problem, equal: Sequence[float]) -> str:
 
 def equals_note(evaluations: Sequence[Evaluation]) -> str:
     """What "vs equal" means where it is not the same for all designs; else empty."""
-    each = [one.equal.bandwidth_bytes_per_s[0] for one in evaluations]
+    each = [one.equal.bandwidth_bytes_per_s[0] for one in evaluations if one.equal.possible]
     if len(set(each)) < 2:
         return ""
     span = f"{format_bandwidth(min(each))} to {format_bandwidth(max(each))} each"

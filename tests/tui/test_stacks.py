@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from libra_planner.tui.screens.search import SearchPane
 from libra_planner.units import format_time
 from tests.tui.conftest import Driver, command, drive
 
@@ -78,3 +81,77 @@ def test_no_screen_falls_over_a_stack(tmp_path: Path) -> None:
         assert "[SW(8)_SW(4)_SW(2)]" in driver.text("#headline").replace("\n", "")
 
     drive(path, walk)
+
+
+WHOLE = """\
+workload: llama3-8b
+parallelism: {tp: 2, rest: auto}
+global_batch: 512
+npu: h100-sxm
+fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s]
+"""
+
+
+def test_a_whole_model_on_servers_as_they_are_sold(tmp_path: Path) -> None:
+    """The strategy that was found is seen at every size; nobody has equal bandwidth."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE, encoding="utf-8")
+    found = command("optimize", path, "--json").payload["settings"][0]
+    assert found.startswith("TP 2")
+
+    async def walk(driver: Driver) -> None:
+        figures = driver.text("#headline")
+        assert f"Strategy  {found}" in figures
+        assert f"Strategy  {found}" in driver.screen_text()
+        assert figures.count("searched") == 1
+        assert "equal" not in figures
+        await driver.press("p", "2")
+        await driver.idle()
+        table = driver.screen_text()
+        assert "network cost" in table
+        assert "equal" not in table
+        driver.app.apply_edit("fabric.scale_up", "null")
+        driver.app.apply_edit("parallelism", "{tp: 2, dp: 64, recompute: full}")
+        await driver.press("1")
+        await driver.idle()
+        figures = driver.text("#headline")
+        assert "Strategy  TP 2 x DP 64 " in figures
+        assert "searched" not in figures
+        assert "vs equal" in figures
+
+    drive(path, walk, size=(80, 24))
+
+
+def test_strategies_of_one_price_are_drawn_over_memory(tmp_path: Path) -> None:
+    """What tells strategies apart stands at left; a proof of the first few is no end of a search."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE, encoding="utf-8")
+    told = command("search", path, "--json").payload["best"]
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("7", "g")
+        await driver.idle()
+        pane = driver.app.pane
+        assert isinstance(pane, SearchPane)
+        found = pane._found
+        assert found is not None
+        assert len({row["cost_usd"] for row in told}) == 1
+        assert "memory per NPU" in driver.text("#search-title")
+        for row, (memory_bytes, step_s) in zip(told, found.points, strict=False):
+            assert memory_bytes == pytest.approx(row["memory_GB"] * 1e9)
+            assert step_s == row["step_time_s"]
+        n_told = found.headings.index("tp")  # The plan says it.
+        for i, texts in enumerate(zip(*found.rows, strict=True)):
+            assert (len(set(texts)) == 1) == (i >= min(n_told, found.headings.index("cost")))
+        tokens, mfu = (found.headings.index(name) for name in ("tokens/s", "MFU"))
+        assert found.rows[0][tokens] == f"{told[0]['tokens_per_s']:,.0f}"
+        assert found.rows[0][mfu] == f"{told[0]['mfu']:.1%}"
+        assert found.keys[0][tokens] == told[0]["tokens_per_s"]
+        pane._show_part(found)
+        said = " ".join(driver.text("#search-state").split())
+        assert f"The best {len(found.rows)} are proven; still searching the best 50" in said
+        assert "so far" not in said
+
+    drive(path, walk, size=(200, 60))

@@ -22,7 +22,7 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.search.plans import plan_search
 from libra_planner.sweeps.store import RunDirectory
 from libra_planner.sweeps.template import design_plan
-from libra_planner.units import format_time
+from libra_planner.units import format_time, format_usd
 
 PAGE = Path(__file__).parents[2] / "docs" / "search.md"
 SMALL = ["search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "16"]
@@ -400,3 +400,23 @@ def test_rules_that_no_strategy_meets_are_infeasible(plan, run) -> None:
     result = run("search", path, "--pareto", "--set", "npu={name: h100-sxm, memory: 3 GB}")
     assert result.code == 3, result.err
     assert "no strategy fits an NPU's memory, or the plan's rule on it; take more" in result.err
+
+
+def test_a_narrow_table_of_strategies_loses_what_all_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Speed and cost stay, and what went is said once."""
+    plan = str(example("0e_rails_2to1"))
+    assert main(["search", plan, "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)["best"]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["search", plan]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heading = next(line for line in lines if "tp" in line)
+    assert {"tokens/s", "MFU", "cost"} <= set(heading.split())
+    assert "ep" not in heading.split()
+    rest = " ".join(lines[lines.index(heading) :])
+    assert "ep (1 in all)" in rest
+    assert "batch (1,024 in all)" in rest
+    assert format_usd(best[0]["cost_usd"]) in rest
+    assert f"{best[0]['tokens_per_s']:,.0f}  {best[0]['mfu']:.1%}" in rest

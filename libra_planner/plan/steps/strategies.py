@@ -211,6 +211,21 @@ def hidden_text(strategy: Strategy, axis: str) -> str:
     return f"{axis} {share:.0%}{' but for inputs gathered again' * bool(gathers)}"
 
 
+def degrees_text(strategy: Strategy) -> str:
+    """Degrees above 1, for people.
+
+    >>> degrees_text(Strategy(tp=8, dp=4, pp=2, ep=4, global_batch=64)), degrees_text(Strategy())
+    ('TP 8 x PP 2 x DP 4, experts EP 4', 'one NPU')
+    """
+    axes = ("tp", "cp", "pp", "dp")
+    degrees = " x ".join(
+        f"{x.upper()} {getattr(strategy, x)}" for x in axes if getattr(strategy, x) > 1
+    )
+    if strategy.ep > 1 or strategy.etp > 1:
+        degrees += f", experts EP {strategy.ep}" + f" x ETP {strategy.etp}" * (strategy.etp > 1)
+    return degrees or "one NPU"
+
+
 def strategy_words(
     strategy: Strategy, library: LibraryDefaults, *, has_loop: bool = False
 ) -> list[str]:
@@ -228,15 +243,9 @@ def strategy_words(
     >>> strategy_words(one, LIBRARIES["megatron-core"])[0]
     'TP 8 x PP 2 x DP 4'
     """
-    axes = ("tp", "cp", "pp", "dp")
-    degrees = " x ".join(
-        f"{x.upper()} {getattr(strategy, x)}" for x in axes if getattr(strategy, x) > 1
-    )
-    if strategy.ep > 1 or strategy.etp > 1:
-        degrees += f", experts EP {strategy.ep}" + f" x ETP {strategy.etp}" * (strategy.etp > 1)
     m = strategy.n_microbatches
     batch = f"{strategy.global_batch:,} sequences in {m:,} microbatches of {strategy.microbatch}"
-    words = [degrees or "one NPU", batch]
+    words = [degrees_text(strategy), batch]
     if strategy.pp > 1:
         chunks = f", {strategy.interleave} chunks a stage" * (strategy.interleave > 1)
         words.append(f"pipeline {strategy.schedule}{chunks}")

@@ -70,15 +70,15 @@ def dimension_rows(
         )
 
 
-def headline(problem: Problem, evaluation: Evaluation) -> Table:
-    """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
+def headline(problem: Problem, evaluation: Evaluation, *, searched: bool = False) -> Table:
+    """Strategy, step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
     from libra_planner.views.training.memory import brief_verdict
     from libra_planner.views.training.step import work_payload
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    for name, figure, text in _headline(problem, evaluation):
+    for name, figure, text in _headline(problem, evaluation, searched=searched):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
     if found := work_payload(problem, evaluation):
         tokens = f"{found['tokens_per_s']:,.0f} tokens/s"
@@ -94,7 +94,21 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
     return table
 
 
-def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
+def _strategy(problem: Problem, *, searched: bool) -> Iterator[tuple[str, str, str]]:
+    """How the model is spread over its NPUs, where it is one whole model."""
+    from libra_planner.plan.steps.strategies import degrees_text
+    from libra_planner.step.model_training import ModelTraining
+
+    for training in problem.step.trainings:
+        if isinstance(training, ModelTraining) and not problem.members:
+            one = training.trained.strategy
+            chunks = f", {one.interleave} chunks a stage" * (one.interleave > 1)
+            yield "Strategy", degrees_text(one), chunks + ", searched" * searched
+
+
+def _headline(
+    problem: Problem, evaluation: Evaluation, *, searched: bool
+) -> Iterator[tuple[str, str, str]]:
     """Names, figures and what is said of them."""
     from libra_planner.views.plan import option_text
 
@@ -102,6 +116,7 @@ def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, s
     system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
     per_cost, compute = evaluation.perf_per_cost_vs_equal, format_time(evaluation.compute_s)
     yield "NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}"
+    yield from _strategy(problem, searched=searched)
     yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
     yield "", "", f"and {format_time(evaluation.communication_s)} exposed comm."
     if problem.prices.bills is None:
@@ -291,11 +306,13 @@ class DesignPane(Pane):
         from libra_planner.views.training.memory import memory_lines
 
         stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
-        cards[0].show(Group(*stale, headline(problem, evaluation)))
+        figures = headline(problem, evaluation, searched=self.session.searches_strategy)
+        cards[0].show(Group(*stale, figures))
         self.show_proof()
         tables = [panel_table(time_table(problem, evaluation, most=MOST_SHARES, tied=""))]
         if evaluation.members:
-            names = ("workload", "weight", "step time", "vs equal")
+            compared = ("vs equal",) * evaluation.equal.possible
+            names = ("workload", "weight", "step time", *compared)
             group = panel_table(workload_table(evaluation), {name: name for name in names})
             tables.insert(0, group)
         cards[3].show(Group(*tables))

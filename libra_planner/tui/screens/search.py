@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.widgets import DataTable
+from textual.widgets import DataTable, Static
 
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens.pane import Pane
@@ -21,6 +23,7 @@ from libra_planner.tui.session import Bandwidth, Report, search_words
 from libra_planner.tui.tables import RowTable
 from libra_planner.tui.widgets import Card
 from libra_planner.tui.work import Ticket, run_apart
+from libra_planner.units import BYTES_PER_GB, format_bytes, format_time, format_usd
 
 if TYPE_CHECKING:
     from libra_planner.inputs.plans import OpenedPlan
@@ -31,10 +34,21 @@ _FIRST, _MOST = 5, 50
 """Strategies that are proven first, as `search` does, and in the end."""
 _PAUSE_S = 2.0
 """Between two looks at what is known so far."""
+_SAME = 1e-9
+"""Relative difference of costs that are one."""
 _HINT = (
     "g searches all ways to spread the plan's model over its NPUs (degrees, microbatch, ZeRO, "
     "recomputation), each with the best bandwidth that the rules allow, as 'search PLAN' does"
 )
+_OVER: Mapping[str, tuple[str, Callable[[float], str]]] = MappingProxyType(
+    {"cost": ("cost", format_usd), "memory": ("memory per NPU: all cost the same", format_bytes)}
+)
+"""What the points are over, and its numbers for people."""
+_KEYS = (
+    "tp", "cp", "pp", "dp", "ep", "interleave", "global_batch", "microbatch", "zero", "recompute",
+    "step_time_s", "tokens_per_s", "mfu", "cost_usd", "bandwidth_GBps", "memory_GB",
+)  # fmt: skip
+"""Of the columns behind the rank, in JSON."""
 _TAKES = "Enter takes a strategy into the plan, with its bandwidth; u takes it back"
 
 
@@ -45,18 +59,22 @@ class Strategies:
     Parameters
     ----------
     headings, rows : of the table; ``keys`` are values to sort it by.
-    points : cost and step time of each.
+    points : cost and step time of each; memory and step time where all cost the same.
+    over : what the points are over, ``cost`` or ``memory``.
     degrees : of each, as ``parallelism`` of a plan; ``bandwidths_GBps`` its best design.
     verdict : what is proven.
+    is_proven : whether these are the best.
     """
 
     headings: tuple[str, ...]
     rows: list[list[str]]
     keys: list[list[Any]]
     points: list[tuple[float, float]]
+    over: str
     degrees: list[dict[str, Any]]
     bandwidths_GBps: list[Bandwidth]
     verdict: str
+    is_proven: bool
 
 
 def found_strategies(path: Path, settings: tuple[str, ...], progress: Report) -> Strategies:
@@ -100,18 +118,37 @@ def _strategies(problem: Problem, found: SearchResult) -> Strategies:
     tables = [one for one in blocks if isinstance(one, Table)]
     cells = [[cell.shown for cell in row] for table in tables for row in table.rows]
     said = [Text.from_markup(one).plain for one in blocks if isinstance(one, str) and one]
-    names = ("tp", "cp", "pp", "dp", "ep", "interleave", "global_batch", "microbatch", "zero")
-    figures = ("recompute", "step_time_s", "cost_usd", "bandwidth_GBps", "memory_GB")
     payload = plan_payload(problem, found)["best"]
+    costs = [row["cost_usd"] for row in payload]
+    over = "memory" if costs and max(costs) <= min(costs) * (1 + _SAME) else "cost"
+    places = [row["memory_GB"] * BYTES_PER_GB for row in payload] if over == "memory" else costs
+    keys = [[i, *map(row.__getitem__, _KEYS)] for i, row in enumerate(payload)]
+    columns = _told_first(cells)
     return Strategies(
-        tables[0].headings if tables else (),
-        cells,
-        [[i, *(row[name] for name in (*names, *figures))] for i, row in enumerate(payload)],
-        [(row["cost_usd"], row["step_time_s"]) for row in payload],
+        tuple(tables[0].headings[i] for i in columns) if tables else (),
+        _in_order(cells, columns),
+        _in_order(keys, columns),
+        [(x, row["step_time_s"]) for x, row in zip(places, payload, strict=True)],
+        over,
         [dict(one.strategy.degrees) for one in found.best],
         [tuple(row["bandwidth_GBps"]) for row in payload],
         "\n".join(said[1:]),
+        found.is_certified,
     )
+
+
+def _told_first(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Columns from left to right: those in which rows differ before those of one text.
+
+    >>> _told_first([["1", "8", "a"], ["2", "8", "b"]]), _told_first([["1", "8"]])
+    ([0, 2, 1], [0, 1])
+    """
+    columns = list(zip(*rows, strict=True))
+    return sorted(range(len(columns)), key=lambda i: len(rows) > 1 and len(set(columns[i])) == 1)
+
+
+def _in_order(rows: Sequence[Sequence[Any]], columns: Sequence[int]) -> list[list[Any]]:
+    return [[row[i] for i in columns] for row in rows]
 
 
 class SearchPane(Pane):
@@ -127,6 +164,7 @@ class SearchPane(Pane):
                 yield Card(_HINT, id="search-state")
                 yield RowTable()
             with Vertical(id="search-picture"):
+                yield Static(id="search-title")
                 yield PointPlot("search-plot", "step time over cost of each: g searches")
 
     def say(self, text: str) -> None:
@@ -167,7 +205,9 @@ class SearchPane(Pane):
 
     def _show_part(self, found: Strategies) -> None:
         self._put(found)
-        self.say(f"Still searching; so far:\n{found.verdict}")
+        n = len(found.rows)
+        known = f"The best {n} are proven; still searching the best {_MOST}"
+        self.say(f"{known if found.is_proven else 'Still searching; so far'}:\n{found.verdict}")
 
     def _show(self, found: Strategies) -> None:
         self._put(found)
@@ -184,7 +224,10 @@ class SearchPane(Pane):
         plot = self.query_one(PointPlot)
         if self._found is not None and self._found.rows and plot.size:
             chosen = max(self.query_one(RowTable).chosen, 0)
-            plot.show(self._found.points, chosen, None, is_log=False)
+            over, across = _OVER[self._found.over]
+            self.query_one("#search-title", Static).update(f"Step time over {over}")
+            ticks = across, format_time
+            plot.show(self._found.points, chosen, None, is_log=False, ticks=ticks)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._draw)

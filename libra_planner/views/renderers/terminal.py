@@ -53,10 +53,16 @@ def _print_table(console: Console, table: Table) -> None:
     shown = terminal_table(console, table)
     console.print(shown)
     headings = [str(column.header) for column in shown.columns]
-    lost = [name for name in table.dispensable if name.strip() not in headings]
+    lost = [_lost(table, name) for name in table.dispensable if name.strip() not in headings]
     if lost:
-        names = ", ".join(" ".join(name.split()) for name in lost)
-        console.print(f"No room for: {visible(names)}", markup=False)
+        console.print(f"No room for: {visible(', '.join(lost))}", markup=False)
+
+
+def _lost(table: Table, name: str) -> str:
+    """A heading that has no room, and what stands in every row under it, if it is one text."""
+    place, words = table.headings.index(name), " ".join(name.split())
+    texts = {row[place].shown for row in table.rows}
+    return f"{words} ({texts.pop()} in all)" if len(table.rows) > 1 and len(texts) == 1 else words
 
 
 def terminal_table(console: Console, table: Table) -> rich.table.Table:

@@ -27,6 +27,9 @@ from libra_planner.views.training.found import search_counts, verdict
 from libra_planner.workload.strategy import Recompute, Strategy
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
+_STRATEGY = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
+_PLAN_COLUMNS = (*_STRATEGY, "step", "tokens/s", "MFU", "cost", "GB/s by dimension", "GB")
+"""Of ``search PLAN``."""
 _COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
 
 
@@ -119,10 +122,9 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
     if runs:
         ties = [run_tie(run, runs[0]) for run in runs]
         rows = [_row(*one) for one in zip(_ranks(ties), runs, strict=True)]
-        headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
-        figures = ("step", "tokens/s/NPU", "MFU", "GB")
-        narrow = ("batch", "GB", "tokens/s/NPU")
-        yield table("", "", (*headings, *figures), rows, left=("recompute",), dispensable=narrow)
+        headings = (*_STRATEGY, "step", "tokens/s/NPU", "MFU", "GB")
+        narrow = _dispensable(headings, rows, ("batch", "GB", "tokens/s/NPU"))
+        yield table("", "", headings, rows, left=("recompute",), dispensable=narrow)
         yield from _tie_note(ties)
     else:
         yield "[bold]No strategy fits.[/]"
@@ -130,6 +132,19 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
     yield from verdict(found)
     if base.notes:
         yield f"Assumed: {escape('; '.join(base.notes))}"
+
+
+def _dispensable(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], others: Sequence[str]
+) -> tuple[str, ...]:
+    """What a narrow terminal loses: first what all strategies have, which one line can say.
+
+    >>> _dispensable(("#", "tp", "ep"), [["1", "4", "1"], ["2", "8", "1"]], ("tp",))
+    ('ep', 'tp')
+    """
+    columns = zip(headings, *rows, strict=True)
+    same = [name for name, *texts in columns if len(rows) > 1 and len(set(texts)) == 1]
+    return tuple(dict.fromkeys([*same, *others]))
 
 
 def _strategy_cells(one: Strategy) -> list[str]:
@@ -235,24 +250,25 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
     )
     yield ""
     ties = [candidate_tie(problem, one, found.best[0]) for one in found.best]
-    rows = [_candidate_row(*one) for one in zip(_ranks(ties), found.best, strict=True)]
-    headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
-    figures = ("step", "cost", "GB/s by dimension", "GB")
+    rows = [_candidate_row(problem, *one) for one in zip(_ranks(ties), found.best, strict=True)]
     if rows:
-        narrow = ("GB/s by dimension", "batch", "GB")
-        yield table("", "", (*headings, *figures), rows, left=("recompute",), dispensable=narrow)
+        narrow = _dispensable(_PLAN_COLUMNS, rows, ("GB/s by dimension", "batch", "GB", "cost"))
+        left = ("recompute",)
+        yield table("", "", _PLAN_COLUMNS, rows, left=left, dispensable=narrow)
         yield from _tie_note(ties)
         yield ""
     yield from verdict(found)
     yield from plan.note_lines(_port_notes(problem, found))
 
 
-def _candidate_row(rank: str, found: Candidate) -> list[str]:
-    optimum = found.optimum
+def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
+    optimum, mfu = found.optimum, mfu_fraction(problem, found)
     return [
         rank,
         *_strategy_cells(found.strategy),
         format_time(optimum.step_time_s),
+        f"{_tokens_per_step(problem, found.strategy) / optimum.step_time_s:,.0f}",
+        "" if mfu is None else f"{mfu:.1%}",
         format_usd(optimum.cost_usd),
         " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s),
         f"{found.memory_bytes / BYTES_PER_GB:.1f}",
