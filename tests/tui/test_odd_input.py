@@ -18,7 +18,7 @@ import pytest
 from textual.widgets import Input
 
 from libra_planner.tui.dialogs import Panel, Prompt, Question
-from tests.tui.conftest import ODD_PATHS, PATIENCE_S, Driver, drive
+from tests.tui.conftest import ODD_PATHS, PATIENCE_S, PLAN, Driver, drive
 
 SMALL = ((1, 1), (80, 3), (4, 24), (80, 24))
 
@@ -180,3 +180,21 @@ def test_bytes_and_sizes_of_a_real_terminal_do_not_end_it(plan_file: Path) -> No
         child.kill()
         child.wait()
         os.close(ours)
+
+
+def test_a_plan_that_cannot_be_read_says_how_to_go_on(plan_file: Path) -> None:
+    """In the place of figures and pictures, which are there once it is corrected."""
+    plan_file.write_text(PLAN.replace("workload:", "wokload:"), encoding="utf-8")
+
+    async def walk(driver: Driver) -> None:
+        assert "did you mean workload?" in " ".join(driver.text("#faults-text").split())
+        said = " ".join(driver.text("#headline").split())
+        assert "correct it there, or correct the file and open it again (O)" in said
+        assert not driver.app.design.query_one("#design-pictures").display
+        plan_file.write_text(PLAN, encoding="utf-8")
+        driver.app.open_plan(plan_file)
+        await driver.idle()
+        assert "open it again" not in driver.text("#headline")
+        assert driver.app.design.query_one("#design-pictures").display
+
+    drive(plan_file, walk)

@@ -348,3 +348,20 @@ def test_a_stopped_sweep_says_what_is_there_and_goes_on(plan_file: Path) -> None
         assert f"({18_001 - n:,} solved now: " in said(driver)
 
     drive(plan_file, walk)
+
+
+def test_axes_have_their_units(tmp_path: Path) -> None:
+    """In the sweep to begin with, in the table, over the scatter, and in the best design's words."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN.replace("  - dim1 >= dim2\n", ""))
+    text = sweeping.template(path)
+    assert "  budget: {from: 100, to: 1000, step: 25}  # GB/s\n" in text
+    file, folder = tmp_path / "sweep.yaml", tmp_path / "sweep"
+    file.write_text(text.replace("step: 25", "step: 450"))
+    assert command("sweep", "run", file, "-o", folder).code == 0
+    found = sweeping.page(folder, "all", 0, lambda *_: None)
+    headings = {one.name: one.label for one in found.columns}
+    assert headings["budget"] == "budget, GB/s"
+    assert [one.label for one in found.planes if one.name == "budget"] == ["budget, GB/s"]
+    (best,) = sweeping.best_so_far(folder, lambda *_: None)
+    assert re.search(r"budget 1,?000 GB/s", best)

@@ -203,6 +203,7 @@ class DesignPane(Pane):
     _drawing: Timer | None = None
 
     def compose(self) -> ComposeResult:
+        self.add_class("-blank")
         with Horizontal():
             yield PlanForm(
                 self._edit, self._settle, self._ask_value, self._drop_empty_rule, self._add_rule
@@ -296,6 +297,7 @@ class DesignPane(Pane):
             self.query_one(Bandwidths).update(rows, values)
         elif problem is None:
             self.query_one(Bandwidths).show_none(self.session.without("bandwidths"))
+        self.set_class(problem is None or evaluation is None, "-blank")
         if problem is None or evaluation is None:
             for card, text in zip(cards, (self.cockpit.no_figures, "", "", "", ""), strict=True):
                 card.show(Text(text))

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
     from libra_planner.tui.work import Ticket
 
 
-def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
+def in_words(row: Mapping[str, Any], axes: Sequence[str], units: Mapping[str, str]) -> str:
     """The best design of an objective in one line: what it reaches, and where it is.
 
     >>> row = {"row": 3, "budget": 500, "objective": "cost", "step_time_s": 0.5, "cost_usd": 2e6}
-    >>> in_words(row, ["budget"])
-    'cost: step time 500.000 ms, cost $2.00M, budget 500 (row 3)'
+    >>> in_words(row, ["budget"], {"budget": "GB/s"})
+    'cost: step time 500.000 ms, cost $2.00M, budget 500 GB/s (row 3)'
     """
     texts = []
     for one in on_screen(list(row), axes):
         is_axis = one.name in axes and one.name != OBJECTIVE
         if (is_axis or one.in_words) and row[one.name] is not None:
-            texts.append((is_axis, f"{one.label} {one.cell(row[one.name])}"))
+            unit = units.get(one.name, "") if is_axis else ""
+            texts.append((is_axis, f"{one.label} {one.cell(row[one.name])} {unit}".rstrip()))
     figures = ", ".join(text for _, text in sorted(texts, key=lambda pair: pair[0]))
     return f"{str(row[OBJECTIVE]).replace('_', ' ')}: {figures} (row {row['row']})"
 
@@ -63,7 +64,7 @@ class Page:
     ----------
     view, number, n_pages : which of :data:`VIEWS`, the page from 0 and how many there are.
     answer : the rows.
-    axes : of the sweep.
+    axes : of the sweep; ``units`` of those whose rules name one.
     cloud : rows of the whole run, evenly spread, to be drawn behind those of the page.
     time : the column that designs are ranked by; nothing where the run has none.
     """
@@ -73,13 +74,16 @@ class Page:
     n_pages: int
     answer: Answer
     axes: tuple[str, ...]
+    units: Mapping[str, str]
     cloud: Answer
     time: str
 
     @property
     def columns(self) -> list[Column]:
         """Columns of the rows in the order of the screen."""
-        return on_screen(self.answer.columns, self.axes)
+        shown, units = on_screen(self.answer.columns, self.axes), self.units
+        named = {name: f"{name}, {unit}" for name, unit in units.items()}
+        return [replace(x, heading=named[x.name]) if x.name in named else x for x in shown]
 
     @property
     def planes(self) -> list[Column]:
@@ -127,9 +131,12 @@ def template(plan: Path) -> str:
     keys: dict[str, object] = {"constraints": named}
     if not axes and value.get("prices") == "bill":
         batch = value.get("global_batch") or 1024
-        axes, keys = {"batch": f"[{batch // 2}, {batch}, {batch * 2}]"}, {"global_batch": "{batch}"}
+        axes, keys = (
+            {"batch": f"[{batch // 2}, {batch}, {batch * 2}]  # sequences"},
+            {"global_batch": "{batch}"},
+        )
     elif not axes:
-        axes = {"budget": _steps(1000.0)}
+        axes = {"budget": f"{_steps(1000.0)}  # GB/s"}
         keys = {"constraints": [*rules, "total == {budget} GB/s"]}
     lines = (f"  {key}: {json.dumps(one, ensure_ascii=False)}\n" for key, one in keys.items())
     return (
@@ -153,10 +160,10 @@ def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], list[st
 
     >>> _axes(["leaf <= 50 GB/s", "taper(spine) == 2", "dim1 >= dim2"])[1]
     ['leaf <= {speed} GB/s', 'taper(spine) == {taper}', 'dim1 >= dim2']
-    >>> _axes(["dim1 <= 300 GB/s", "total == 500 GB/s"])
-    ({'budget': '{from: 100, to: 1000, step: 25}'}, ['dim1 <= 300 GB/s', 'total == {budget} GB/s'])
+    >>> _axes(["dim1 <= 300 GB/s", "total == 500 GB/s"])[0]
+    {'budget': '{from: 100, to: 1000, step: 25}  # GB/s'}
     >>> _axes(["leaf <= 100 GB/s"], "400 Gbps")[0]
-    {'speed': '[50, 100, 200]'}
+    {'speed': '[50, 100, 200]  # GB/s'}
     """
     found = [_BOUND.match(rule) for rule in rules]
     axes: dict[str, str] = {}
@@ -171,8 +178,10 @@ def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], list[st
             named.append(rule)
             continue
         amount = float(bound[3])
-        speeds = _speeds(amount, port, (bound[4] or "").strip())
-        axes[axis] = {"budget": _steps(amount), "taper": _TAPERS}.get(axis, f"[{speeds}]")
+        unit = (bound[4] or "").strip()
+        speeds = _speeds(amount, port, unit)
+        values = {"budget": _steps(amount), "taper": _TAPERS}.get(axis, f"[{speeds}]")
+        axes[axis] = f"{values}  # {unit}" if unit else values
         named.append(f"{name} {bound[2]} {{{axis}}} {bound[4] or ''}".rstrip())
     return axes, named
 
@@ -265,9 +274,12 @@ def state_text(event: Mapping[str, Any]) -> str:
 
 def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     """The best design of each objective of what is there, in words; empty if nothing is yet."""
+    from libra_planner.views.sweeps.points import axis_units
+
     try:
         results = Results.at(folder)
-        return tuple(in_words(row, results.axes) for row in results.top(1).dicts())
+        units = axis_units(results)
+        return tuple(in_words(row, results.axes, units) for row in results.top(1).dicts())
     except PlannerError:
         return ()
 
@@ -280,6 +292,8 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     SpecError
         For a folder without results.
     """
+    from libra_planner.views.sweeps.points import axis_units
+
     results, best = Results.at(folder), None
     if view != "all":
         best = results.top(_N_BEST) if view == "best" else results.pareto()
@@ -299,7 +313,8 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
         time_column = results.time_column
     except SpecError:
         time_column = ""
-    return Page(view, number, n_pages, answer, tuple(results.axes), cloud, time_column)
+    axes = tuple(results.axes), axis_units(results)
+    return Page(view, number, n_pages, answer, *axes, cloud, time_column)
 
 
 def plan_of_row(
