@@ -26,6 +26,7 @@ from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.screens.plan_fields import NEW_RULE
 from libra_planner.tui.session import (
+    NO_FIGURES,
     Bandwidth,
     Edits,
     Optimum,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 FRAME_S = 0.025
 """In which Textual, at 60 pictures a second, has painted what changed."""
-_NO_FIGURES = """no figures: the plan has faults
-f goes to the first: correct it there, or correct the file and open it again (O)"""
 _CALM_S = 0.3
 """In which the first figures are on screen."""
 
@@ -191,7 +190,7 @@ class Cockpit(KeysInTurn):
 
     def changed(self, *, only_figures: bool = False) -> None:
         """Something about the session changed: show it."""
-        self.evaluation, self.no_figures = None, _NO_FIGURES
+        self.evaluation, self.no_figures = None, NO_FIGURES
         try:
             self.evaluation = self.session.evaluation()  # A millisecond.
         except PlannerError as error:

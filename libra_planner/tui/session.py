@@ -29,6 +29,10 @@ Report = Callable[..., None]
 LOADING = "loading the plan ..."
 """What stands where a plan is being read that has not been shown yet."""
 
+NO_FIGURES = """no figures: the plan has faults
+f goes to the first: correct it there, or correct the file and open it again (O)"""
+"""What stands in their place."""
+
 Bandwidth = tuple[float, ...]
 """GB/s per NPU of every dimension, innermost first."""
 
