@@ -126,7 +126,7 @@ class PointPlot(PlotWidget):
         self.add_class("-empty")
         self.query_one("#plot-empty", Static).update(Text(text, "italic"))
 
-    def _uncover(self) -> None:
+    def _show_axes(self) -> None:
         self.set_class(not len(self._xy), "-empty")
 
     def on_mount(self) -> None:
@@ -163,7 +163,7 @@ class PointPlot(PlotWidget):
         if not len(drawn):
             self.say("no point has both figures")
             return
-        self.call_after_refresh(self._uncover)  # Until then axes of nothing are under the words.
+        self.call_after_refresh(self._show_axes)  # Until then axes of nothing are under the words.
         self._set_axes(drawn, ticks, is_log=is_log)
         x, y = self._xy.T
         self.scatter(rest[:, 0], rest[:, 1], marker=_OTHER, marker_style="dim")
