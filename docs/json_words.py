@@ -462,6 +462,8 @@ WORDS = _PARTS_OF_STEP | {
     "ranked_step_time_s": "that the ranking follows",
     "linear_network_cost_usd": "network cost by the price book (C7)",
     "linear_cost_in_servers_usd": "of it, that servers' prices include",
+    "offers.discount_fraction": "that its amount has got already",
+    "offers.change_usd": "what the design to buy would cost more at it; null for what counts",
     "designs.orders": "what is ordered from whom",
     "orders.seller": "null where nobody has quoted, or no seller is named",
     "orders.is_quoted": "whether its prices are offers",

@@ -16,8 +16,8 @@ FARTHEST, FARTHEST_OF_LARGEST = 5, 2
 """Factors from the ends of a listed price beyond which a quote is doubted; of NPUs and servers,
 which are most of any bill, the narrower one."""
 
-_LEAST_TAX_FRACTION = 0.01
-"""A tax below it is rather a fraction that was meant as percent."""
+_LEAST_FRACTION = 0.01
+"""A tax or a discount below it is rather a fraction that was meant as percent."""
 
 RATES: Mapping[str, tuple[float, float]] = {
     "AUD": (0.55, 1.15),
@@ -72,6 +72,7 @@ class Quote:
     support_usd, support : of one, for all years of use, and the same in its currency.
     tax_fraction : of the item :data:`TAX`, over the price of everything; its ``usd`` is 0.
     currency, amount, rate : what it is in, the price of one there, and what that is worth in USD.
+    discount_fraction : that its price has got already.
     is_chosen : whether the file chooses it, whatever others ask.
     listed : the catalogue's own price; ``None`` where it has none.
     day : on which it has to hold, YYYY-MM-DD; empty where nobody says.
@@ -105,6 +106,7 @@ class Quote:
     currency: str = "USD"
     amount: float = 0.0
     rate: float = 1.0
+    discount_fraction: float = 0.0
     is_chosen: bool = False
     listed: Listed | None = field(default=None, compare=False)
     day: str = field(default="", compare=False)
@@ -148,8 +150,15 @@ class Quote:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against its figures; nothing for what is near what is listed."""
-        own = self._price_doubt, self._support_doubt, self._tax_doubt, self._rate_doubt
-        return tuple(filter(None, own))
+        of_money = self._price_doubt, self._support_doubt, self._discount_doubt
+        return tuple(filter(None, (*of_money, self._tax_doubt, self._rate_doubt)))
+
+    @property
+    def _discount_doubt(self) -> str:
+        if not 0 < self.discount_fraction < _LEAST_FRACTION:
+            return ""
+        share = f"{100 * self.discount_fraction:g}%"
+        return f"discount of {self.item} is {share}: if that is a fraction, write the percent"
 
     @property
     def _rate_doubt(self) -> str:
@@ -182,7 +191,7 @@ class Quote:
 
     @property
     def _tax_doubt(self) -> str:
-        if self.item != TAX or self.tax_fraction >= _LEAST_TAX_FRACTION:
+        if self.item != TAX or self.tax_fraction >= _LEAST_FRACTION:
             return ""
         return f"tax is {100 * self.tax_fraction:g}%: if that is a fraction, write the percent"
 

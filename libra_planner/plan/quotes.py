@@ -34,12 +34,13 @@ from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
-OFFERED = ("part_number", "lead_time_days", "support")
+OFFERED = ("part_number", "lead_time_days", "support", "discount")
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT = "each", "per GB/s", "percent"
-_NUMBERS = ("price", "rate", "lead_time_days", "support")
+_NUMBERS = ("price", "rate", "lead_time_days", "support", "discount")
 _CSV = (".csv", ".txt")
-_ROW = re.compile(r"quotes\.\d+\.?")
+_ROW = re.compile(r"quotes\.(\d+)\.?")
+_MONEY = re.compile(r"\D{0,4}?(\d+|\d{1,3}(?:,\d{3})+)(\.\d+)?[^\d.,]{0,4}", re.ASCII)
 
 
 def day(value: Any) -> str:
@@ -75,6 +76,7 @@ class QuoteSpec(Model):
     n_lead_days : Days from order to delivery.
     support : Price of support of one unit for all years of use, in the currency; a line of its own
         in bills.
+    discount : Percent off the price, which the order gets; none off support.
     chosen : yes for the quote that counts of several for one item, whatever the others ask.
     """
 
@@ -90,6 +92,7 @@ class QuoteSpec(Model):
     part_number: Text | None = None
     n_lead_days: Annotated[int, Field(ge=0, le=10_000)] | None = Field(None, alias="lead_time_days")
     support: Annotated[Price, Field(gt=0)] | None = None
+    discount: Annotated[float, Field(gt=0, lt=100)] | None = None
     chosen: Literal["yes", "no"] = "no"
 
     @model_validator(mode="after")
@@ -152,11 +155,13 @@ def load_quotes(
     unpriced: list[str] = []
     is_table = path.suffix.lower() in _CSV
     document = _table(path, unpriced) if is_table else read_document(path)
+    _refuse_plan(document, path)
     faults, specs = [*_item_faults(document, known), *_repeated(document, known)], []
     try:
         specs = validated(QuotesSpec, document).quotes
     except SpecError as error:
-        faults += map(_of_a_row, error.faults) if is_table else error.faults
+        rows = _rows(document)
+        faults += (_of_a_row(one, rows) for one in error.faults) if is_table else error.faults
     on, offers = as_of or today(), dict[str, dict[str, Quote]]()
     for i, spec in enumerate(specs):
         place, item = document.place(("quotes", i)), _named(spec.item, known)
@@ -171,9 +176,26 @@ def load_quotes(
     return chosen
 
 
-def _of_a_row(fault: Fault) -> Fault:
-    """A fault of the document as one of a CSV file: its line, and the name of the column."""
+def _refuse_plan(document: Document, path: Path) -> None:
+    """Refuse a plan in one line, which would have a fault for every key."""
+    found = document.value
+    if isinstance(found, dict) and "kind" not in found and {"workload", "fabric"} & {*found}:
+        fix = "give a CSV file, or YAML with kind: quotes"
+        raise SpecError.at(str(path), "got a plan", "expected quotes", fix)
+
+
+def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
+    """A fault of the document as one of a CSV file: its line, and the name of the column.
+
+    Money with a sign or with commas is told as the number to write.
+    """
+    row = _ROW.match(fault.path)
     fault = replace(fault, path=_ROW.sub("", fault.path))
+    cell = rows[int(row[1])].get(fault.path) if row else None
+    money = _MONEY.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    if money and fault.path in _NUMBERS:
+        plain = money[1].replace(",", "") + (money[2] or "").rstrip("0").rstrip(".")
+        return replace(fault, fix=f"write {plain}")
     if fault.got != "got nothing":
         return fault
     return replace(fault, expected="expected a value", fix="fill it in")
@@ -278,17 +300,20 @@ def _cell(name: str, text: str) -> Any:
 
 
 def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
-    file = os.path.basename(place.file)
+    file, off = os.path.basename(place.file), Decimal(repr(spec.discount or 0)) / 100
+    price = float(Decimal(repr(spec.price)) * (1 - off))
     if item == TAX:
         share = float(Decimal(repr(spec.price)) / 100)
         who = (spec.seller, spec.date, spec.valid_until, spec.note)
         return Quote(item, 0.0, *who, tax_fraction=share, file=file, place=place)
     usd, support_usd = (
         float(Decimal(repr(amount or 0)) * Decimal(repr(spec.rate or 1.0)))
-        for amount in (spec.price, spec.support)
+        for amount in (price, spec.support)
     )
-    rate = f"{spec.price:g} {spec.currency} at {spec.rate:g} USD" if spec.rate else None
-    note = "; ".join(filter(None, (rate, spec.note))) or None
+    less = f" less {spec.discount:g}%" if spec.discount else ""
+    rate = f" at {spec.rate:g} USD" if spec.rate else ""
+    own = f"{spec.price:g} {spec.currency}{less}{rate}" if less or rate else None
+    note = "; ".join(filter(None, (own, spec.note))) or None
     return Quote(
         item,
         usd,
@@ -301,7 +326,8 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         support_usd=support_usd,
         support=spec.support or 0.0,
         currency=spec.currency,
-        amount=spec.price,
+        amount=price,
+        discount_fraction=float(off),
         rate=spec.rate or 1.0,
         is_chosen=spec.chosen == "yes",
         file=file,
@@ -317,8 +343,9 @@ def _faults(spec: QuoteSpec) -> Iterable[Fault]:
     """What is wrong with a quote by itself."""
     is_tier, is_tax = _tier_part(spec.item) is not None, spec.item == TAX
     unit = PER_GBPS if is_tier else PERCENT if is_tax else EACH
-    if (is_tier or is_tax) and (spec.support or spec.part_number or spec.n_lead_days):
-        got = f"got part_number, lead_time_days or support of {spec.item}"
+    offered = spec.support or spec.part_number or spec.n_lead_days or spec.discount
+    if (is_tier or is_tax) and offered:
+        got = f"got part_number, lead_time_days, support or discount of {spec.item}"
         yield Fault(got, "expected them of parts and NPUs", "remove them", "item")
     if is_tax and not (spec.price <= 100 and spec.currency == "USD"):
         got = f"got tax of {spec.price:g} {spec.currency}"

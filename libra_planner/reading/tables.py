@@ -275,7 +275,9 @@ def _check_columns(
     absent = [name for name in known if name not in columns]
     for name in dict.fromkeys(columns):
         if name not in known:
-            fix = closest(name, absent or known) if name else "name it"
+            near = closest(name, absent or known)
+            fix = near if near.startswith("did") else f"known: {', '.join(known)}"
+            fix = fix if name else "name it"
             faults.append(Fault(f"got the column {name!r}", "expected a known column", fix))
     if faults:
         raise SpecError(*(fault.located(place) for fault in faults))

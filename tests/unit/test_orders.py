@@ -230,3 +230,79 @@ def test_nobody_signs_at_a_rate_that_is_upside_down(tmp_path) -> None:
     made = report_payload(found, [])["decision"]
     assert any("EUR is at 0.926 USD" in text for text in made["recommendation"]["open_points"])
     assert sum("EUR is at 0.926" in text for text in made["warnings"]) == 1
+
+
+OFFERS = """\
+item,price,currency,rate,seller,date,valid_until,part_number,lead_time_days,support,discount,note
+nic-400g,1500,,,Acme,2026-11-05,2099-12-24,CX7,45,60,8,offer 4711
+nic-400g,1450,,,NPU Inc,2026-11-02,2099-12-31,MCX,60,,,
+switch-64x400g,40000,EUR,1.08,Switches GmbH,2026-11-10,2099-12-20,SL-64Q,112,2500,5,
+switch-64x400g,45500,,,Acme,2026-11-05,2099-12-24,A-64Q,60,1000,,
+"""
+
+
+def test_offers_say_their_note_and_what_they_would_change(tmp_path) -> None:
+    """8 % off $1,500 is $1,380, and 5 % off 40,000 EUR are $41,040: as if these were asked."""
+    path = tmp_path / "quotes.csv"
+    path.write_text(OFFERS)
+    found = compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path))
+    offers = {(x["item"], x["seller"]): x for x in report_payload(found, [])["offers"]}
+    nic, switch = offers["nic-400g", "Acme"], offers["switch-64x400g", "Switches GmbH"]
+    assert (nic["amount"], nic["usd"], nic["discount_fraction"]) == (1380, 1380, 0.08)
+    assert (switch["amount"], switch["usd"]) == (38000, 41040)
+    assert nic["note"] == "1500 USD less 8%; offer 4711"
+    assert switch["note"] == "40000 EUR less 5% at 1.08 USD"
+    [one] = found.candidates
+    counts = {
+        name: [x for x in one.bill.lines if x.part.name == name]
+        for name in ("nic-400g", "switch-64x400g")
+    }
+    bought = {name: sum(x.n_bought for x in lines) for name, lines in counts.items()}
+    in_use = {name: sum(x.n_units for x in lines) for name, lines in counts.items()}
+    assert nic["counts"]
+    assert nic["change_usd"] is None
+    dearer = bought["nic-400g"] * 70 - in_use["nic-400g"] * 60
+    assert offers["nic-400g", "NPU Inc"]["change_usd"] == dearer
+    moved = bought["switch-64x400g"] * (45500 - 41040) + in_use["switch-64x400g"] * (1000 - 2700)
+    assert offers["switch-64x400g", "Acme"]["change_usd"] == moved
+    # The twin: the report at that offer alone.
+    path.write_text("\n".join(row for row in OFFERS.splitlines() if "Switches GmbH" not in row))
+    [other] = compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path)).candidates
+    assert float(other.bill.total_usd - one.bill.total_usd) == moved
+    rows = _rows(documents(found, ("csv",)), "report-offers.csv")
+    acme = next(x for x in rows if x["Seller"] == "Acme" and x["Part"] == "switch-64x400g")
+    assert acme["Part number"] == "A-64Q"
+    assert acme["In its place, A"].endswith("k more, 60 days instead of 112 days")
+    assert acme["In its place, A"].startswith(f"${moved / 1e3:.0f}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OFFERS.replace("1450", '"$1,450.00"'), ":3: price: got '$1,450.00', expected a number; write 1450"),
+        (OFFERS.replace(",60,8,", ',"60 $",8,'), ":2: support: got '60 $', expected a number; write 60"),
+        (OFFERS.replace("1450", '"1.450,00"'), ":3: price: got '1.450,00', expected a number\n"),
+        (OFFERS.replace(",60,8,", ",60,100,"), ":2: discount: got 100, expected less than 100"),
+        (OFFERS.replace("discount", "rebate"), ":1: got the column 'rebate', expected a known column; known: item, price, seller, date, unit, currency, rate, valid_until, note, part_number, lead_time_days, support, discount, chosen"),
+        (OFFERS.replace("discount", "discnt"), ":1: got the column 'discnt', expected a known column; did you mean discount?"),
+    ],
+)  # fmt: skip
+def test_what_is_no_quote_is_told_with_its_fix(text, said, tmp_path, plan, run) -> None:
+    path = tmp_path / "quotes.csv"
+    path.write_text(text)
+    done = run("optimize", plan(), "--prices", path)
+    assert done.code == 2
+    assert f"{path}{said}" in done.err
+
+
+def test_a_plan_as_quotes_is_refused_in_one_line(plan, run) -> None:
+    path = plan()
+    done = run("optimize", path, "--prices", path)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"{path}: got a plan, expected quotes; give a CSV file")
+
+
+def test_a_discount_that_is_rather_a_fraction_is_doubted() -> None:
+    one = Quote("nic-400g", 1499.4, "Acme", "2026-11-02", discount_fraction=0.0004)
+    [said] = quote_warnings([one])
+    assert "discount of nic-400g is 0.04%: if that is a fraction, write the percent" in said

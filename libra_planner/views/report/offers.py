@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import TAX, Quote
-from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Part
+from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Part, to_cents
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import Order, OrderLine, amount_of, orders
 from libra_planner.procurement.ranking import Comparison
@@ -17,8 +18,8 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd, usd
 from libra_planner.views.report.bills import UNITS, USD, known, lines_sum, price_cell, rate_cell
 
-_Offer: TypeAlias = tuple[Quote, str]
-"""An offer, and why it counts or not."""
+_Offer: TypeAlias = tuple[Quote, str, Quote]
+"""An offer, why it counts or not, and the one that counts."""
 
 
 def day_text(comparison: Comparison) -> str:
@@ -71,10 +72,10 @@ def _offers(comparison: Comparison) -> Iterator[_Offer]:
     """All offers of what any design rests on; a bill of parts has no prices per GB/s."""
     billed = {line.part.price.source for line in comparison.bill.lines if line.part.price}
     for quote in used_in(comparison):
-        first, *others = quote.verdicts
         is_linear = quote.tier_part is not None and quote.source not in billed
-        yield (quote, "counts in the plan's linear cost alone") if is_linear else first
-        yield from others
+        for one, why in quote.verdicts:
+            is_alone = is_linear and one is quote
+            yield one, "counts in the plan's linear cost alone" if is_alone else why, quote
 
 
 def offer_section(comparison: Comparison) -> Section | None:
@@ -82,8 +83,15 @@ def offer_section(comparison: Comparison) -> Section | None:
     found = [*_offers(comparison)]
     if not found:
         return None
+    best = comparison.candidates[comparison.chosen]
+    more: dict[str, Callable[[Quote], Value]] = {
+        "Part number": lambda x: x.part_number,
+        "Note": lambda x: x.note or "",
+    }
+    shown = {name: of for name, of in more.items() if any(of(x) for x, *_ in found)}
     columns: dict[str, Callable[[_Offer], Value]] = {
         "Part": lambda x: x[0].item,
+        **{name: partial(_of_offer, of) for name, of in shown.items() if name != "Note"},
         "Seller": lambda x: x[0].seller,
         "Price": lambda x: _amount(x[0]),
         "Currency": lambda x: "percent" if x[0].item == TAX else x[0].currency,
@@ -93,15 +101,46 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Date": lambda x: x[0].date,
         "Valid until": lambda x: x[0].valid_until or "",
         "Counts": lambda x: x[1],
+        f"In its place, {best.letter}": lambda x: _change_text(best, x),
+        **{name: partial(_of_offer, of) for name, of in shown.items() if name == "Note"},
     }
     note = (
         "Of several sellers the one that the file chooses counts, else the least price of one with "
-        "its support among those that hold. Parts of tiers are per GB/s. Prices here are values: "
-        "to try another one, change the sheet Prices."
+        "its support among those that hold. In its place: what an offer would change in the price "
+        "of that design before tax, and days of lead time. Parts of tiers are per GB/s. Prices "
+        "here are values: to try another one, change the sheet Prices."
     )
     caption = f"Offers of {comparison.shop.quotes[0].file}"
     one = cells.table_of(caption, found, columns, key="offers", note=note, is_sortable=True)
     return Section("offers", "Offers", "Offers", tables=(one,))
+
+
+def _of_offer(of: Callable[[Quote], Value], offer: _Offer) -> Value:
+    return of(offer[0])
+
+
+def _change_usd(one: Candidate, offer: _Offer) -> Decimal | None:
+    """What the bill of a design would have more at an offer; ``None`` where it has none of it."""
+    quote, _, counts = offer
+    lines = [line for line in one.bill.lines if line.part.name == quote.item]
+    if quote is counts or not lines or quote.tier_part is not None:
+        return None
+    pairs = (
+        (quote.usd, counts.usd, sum(line.n_bought for line in lines)),
+        (quote.support_usd, counts.support_usd, sum(line.n_units for line in lines)),
+    )
+    return sum((n * (to_cents(new) - to_cents(old)) for new, old, n in pairs), ZERO)
+
+
+def _change_text(one: Candidate, offer: _Offer) -> str:
+    """The same in words, and the lead time beside that of the offer that counts."""
+    change_usd, (quote, _, counts) = _change_usd(one, offer), offer
+    if change_usd is None:
+        return ""
+    days = [x.n_lead_days for x in (quote, counts)]
+    text = f"{round_usd(abs(change_usd)).shown} {'more' if change_usd >= 0 else 'less'}"
+    known = [f"{n} days" if n is not None else "an unknown time" for n in days]
+    return text if days[0] == days[1] else f"{text}, {known[0]} instead of {known[1]}"
 
 
 def _amount(one: Quote) -> Value:
@@ -111,11 +150,14 @@ def _amount(one: Quote) -> Value:
 def offers_payload(comparison: Comparison) -> list[dict[str, Any]]:
     """The offers for JSON."""
     names = ("item", "seller", "amount", "currency", "rate", "usd", "support_usd", "tax_fraction")
-    more = ("n_lead_days", "date", "valid_until", "part_number")
-    return [
-        {**cells.attributes(one, *names, *more), "counts": why.startswith("counts"), "why": why}
-        for one, why in _offers(comparison)
-    ]
+    more = ("discount_fraction", "n_lead_days", "date", "valid_until", "part_number", "note")
+    best, found = comparison.candidates[comparison.chosen], []
+    for offer in _offers(comparison):
+        change_usd, (one, why, _) = _change_usd(best, offer), offer
+        own = {"counts": why.startswith("counts"), "why": why}
+        own |= {"change_usd": None if change_usd is None else float(change_usd)}
+        found.append({**cells.attributes(one, *names, *more), **own})
+    return found
 
 
 def orders_payload(one: Candidate) -> list[dict[str, Any]]:
