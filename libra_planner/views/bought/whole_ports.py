@@ -100,7 +100,7 @@ def network_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
     >>> plan = lp.load_plan("0e_rails_2to1")
     >>> found = plan.evaluate(bandwidth_GBps=[450, 50, 25])
     >>> found.network_cost_usd, network_bill_usd(plan, found)
-    (11939840.0, 13455846.0)
+    (11939840.0, 13388058.0)
     """
     if problem.prices.bills is not None:
         return evaluation.network_cost_usd
