@@ -237,8 +237,8 @@ class SweepFile(models.Model):
     ----------
     sample : Designs to draw; without it every combination of the axes is a design.
     seed : Seed of the sample: the same file with the same seed draws the same designs.
-    designs_per_part : Designs that are optimised and written together. Where a strategy is searched
-        it is 8 unless it stands here.
+    designs_per_part : Designs that are optimised and written together. Unless it stands here it is
+        8 where a strategy is searched, and 100 with check or bills.
     """
 
     base: Annotated[Any, WithJsonSchema(_BASE_SCHEMA)] = Field(

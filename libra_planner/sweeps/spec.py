@@ -43,6 +43,8 @@ BLOCK = 1 << 17
 
 _SEARCHED_PER_PART = 8
 """Designs of a part whose strategies are searched: some seconds each."""
+_BUILT_PER_PART = 100
+"""Designs of a part that are routed or billed, dozens a second: little is lost of a stop."""
 
 _MAP = "sweep"
 """How messages call a sweep that is a map."""
@@ -337,8 +339,11 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
     if is_searched:
         kept += cols.columns(cols.SEARCHED)
-        if "designs_per_part" not in spec.model_fields_set:
-            spec = spec.model_copy(update={"designs_per_part": _SEARCHED_PER_PART})
+    if "designs_per_part" not in spec.model_fields_set:
+        is_built = check is not None or any(one.is_of_bill for one in named)
+        usual = _BUILT_PER_PART if is_built else spec.designs_per_part
+        update = {"designs_per_part": _SEARCHED_PER_PART if is_searched else usual}
+        spec = spec.model_copy(update=update)
     return Sweep(document.file, spec, template, faults.required(space), kept, check, is_searched)
 
 

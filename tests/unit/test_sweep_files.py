@@ -310,3 +310,19 @@ def test_sweeps_and_plans_in_each_others_place_are_named(run, tmp_path: Path) ->
     found = load_sweep(sweep)
     assert found.is_searched
     assert found.template.document.value["parallelism"] == {"rest": "auto", "tp": None}
+
+
+@pytest.mark.parametrize(
+    ("more", "n"),
+    [
+        ("", 1),
+        ("check: {policy: ecmp}\n", 3),
+        ("columns: [step_time_s, bill_usd]\n", 3),
+        ("check: {policy: ecmp}\ndesigns_per_part: 250\n", 1),
+    ],
+)
+def test_slow_designs_are_written_more_often(
+    more: str, n: int, sweep: Callable[[str], Path]
+) -> None:
+    axes = "axes: {budget: {from: 1, to: 250, step: 1}}\n"
+    assert load_sweep(sweep(axes + more)).n_parts == n
