@@ -107,6 +107,24 @@ def test_plans_load_and_are_built(
     assert open_plan("a plan.yaml", ["quotes=q.csv"]).base.prices is not None
 
 
+@pytest.mark.parametrize("npus", ["64", "2048"])
+def test_a_first_plan_chooses_among_whole_parts_at_their_bill(npus: str, run) -> None:
+    """Where its two comments are taken away, and the rules as these say."""
+    asked = ("--npus", npus, "--global-batch", "2048", "--taper", "2")
+    assert run("init", *MODEL, *asked).code == 0
+    text = Path("plan.yaml").read_text().replace("# bill_options", "bill_options")
+    text = text.replace("# prices: bill", "prices: bill").replace("leaf == 50", "leaf <= 50")
+    Path("bill.yaml").write_text(text.replace("  - taper", "  # - taper"))
+    parts = f"parallelism={{tp: 8, dp: {int(npus) // 8}}}"
+    for objective, nic in (("performance", "1 x 400"), ("cost", "1 x 200")):
+        limit = [] if objective == "performance" else ["--set", "constraints.1=step_time <= 60 s"]
+        found = run(
+            "optimize", "bill.yaml", "--set", parts, "--set", f"objective={objective}", *limit
+        )
+        assert found.code == 0, found.err
+        assert f"the network: {nic} Gbit/s per NPU" in found.out
+
+
 def test_a_first_plan_is_optimized_and_says_what_comes_next(run, monkeypatch) -> None:
     assert run("init", *MODEL, "--npus", "64", "--global-batch", "64", "--taper", "2").code == 0
     # A leaf below its ports cannot be bought so: the optimum says what it would cost.

@@ -35,6 +35,8 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS
 
 _DTYPE = "bf16"
 _PRICES = "clos-2026"
+_SOLD_GBPS = (100, 200, 400, 800)
+"""Speeds of NICs in the bundled catalogue."""
 _RADIX = SwitchSettings().switch_radix
 _MOST_GROUPS = _RADIX
 """Leaves of a rail that spines of one switch each join."""
@@ -267,6 +269,12 @@ class FirstPlan:
         return self.n_groups > 1 and self.n_groups * self.domain.n_npus > _RADIX
 
     @property
+    def _sold_Gbps(self) -> tuple[int, ...]:
+        """The NIC, and the next slower one, of those that are sold."""
+        most = self.nic_Bps / GBIT_PER_S_BPS
+        return tuple(speed for speed in _SOLD_GBPS if speed <= most)[-2:]
+
+    @property
     def _port_speed(self) -> str:
         return f"{self.nic_Bps / GBIT_PER_S_BPS:.12g} Gbps"
 
@@ -303,6 +311,11 @@ class FirstPlan:
         yield "fabric:"
         yield from self._fabric()
         yield _line(f"cost_model: {_PRICES}", "prices per GB/s: libra-planner list cost-models")
+        if self._sold_Gbps:
+            nic = self.rules[0].replace("==", "<=")
+            rules = f"'{nic}'{' alone' if self.n_groups > 1 else ''}"
+            what = f"or the bill of whole parts, with bill_options; then {rules}, no fixed_cost"
+            yield _line("# prices: bill", what)
         if self.quotes:
             yield _line(
                 f"# quotes: {_scalar(self.quotes)}", "your sellers' prices, once they are filled in"
@@ -337,6 +350,11 @@ class FirstPlan:
         yield _line(
             f"  realization: {ports}", f"switches of {_RADIX} ports, {rails}; sweeps of NICs set it"
         )
+        if self._sold_Gbps:
+            nics = ", ".join(f"1 x {speed} Gbps" for speed in self._sold_Gbps)
+            tapers = ", tapers: {spine: [1, 2, 4]}" if n_groups > 1 else ""
+            what = "whole parts that 'prices: bill' chooses from"
+            yield _line(f"  # bill_options: {{nics: [{nics}]{tapers}}}", what)
 
     def _constraints(self) -> Iterator[str]:
         nic, *taper = self.rules
