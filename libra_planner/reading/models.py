@@ -349,15 +349,30 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
         raise SpecError(*dict.fromkeys(faults)) from None
 
 
+_PLAN, _SWEEP = "a plan", "a sweep (base and axes)"
+_TAKEN: Mapping[str, str] = {
+    **dict.fromkeys(("transformer", "cnn", "dlrm", "table"), "a plan names it: workload: ./FILE"),
+    "price_book": "a plan names it: cost_model: ./FILE",
+    "npu_catalogue": "a plan names it: npu: {name: NPU, catalogue: ./FILE}",
+    "system": "a plan names it: system: ./FILE",
+    "parts": "report, fabric and their like take it: --parts FILE",
+    "leaf_spine": "libra-planner flows takes it",
+}
+"""What takes files by their kind."""
+
+
 def _of_other_kind(model: type[BaseModel], value: Mapping[str, Any], place: Place) -> Fault | None:
-    """A sweep in the place of a plan, or a plan in that of a sweep; ``None`` for other faults."""
+    """Another file in the place of a plan or a sweep; ``None`` for other faults."""
     known = model.model_fields.keys()
-    if "fabric" in known and {"base", "axes"} <= value.keys():
-        fix = "libra-planner sweep run takes it"
-        return Fault("got a sweep (base and axes)", "expected a plan", fix, "", place)
-    if {"base", "axes"} <= known and "fabric" in value and not {"base", "axes"} & value.keys():
+    is_plan, is_sweep = "fabric" in known, {"base", "axes"} <= known
+    expected, kind = f"expected {_PLAN if is_plan else _SWEEP}", value.get("kind")
+    if is_plan and {"base", "axes"} <= value.keys():
+        return Fault(f"got {_SWEEP}", expected, "libra-planner sweep run takes it", "", place)
+    if is_sweep and "fabric" in value and not {"base", "axes"} & value.keys():
         fix = "libra-planner optimize takes it; a sweep names it: base: FILE, axes: {...}"
-        return Fault("got a plan", "expected a sweep (base and axes)", fix, "", place)
+        return Fault(f"got {_PLAN}", expected, fix, "", place)
+    if (is_plan or is_sweep) and isinstance(kind, str) and kind in _TAKEN:
+        return Fault(f"got a file of kind {kind}", expected, _TAKEN[kind], "", place)
     return None
 
 
