@@ -301,7 +301,7 @@ def test_sweeps_and_plans_in_each_others_place_are_named(run, tmp_path: Path) ->
     model = ("--model", "llama3-8b", "--npu", "h100-sxm", "--npus", "512", "-o", plan)
     assert run("init", *model).code == 0
     sweep.write_text("base: plan.yaml\naxes: {parallelism.tp: [2, 4]}\n")
-    models, books = (bundled.folder(kind) for kind in ("workloads", "cost_models"))
+    models, books = (bundled.folder(kind) for kind in ("workloads", "cost-models"))
     for command, said in (
         (("sweep", "plan", models / "gpt3.yaml"), "got a file of kind transformer, expected a sw"),
         (("optimize", books / "clos-2026.yaml"), "expected a plan; a plan names it: cost_model: "),
