@@ -119,6 +119,14 @@ def save_plan(problem: Problem, path: str | PathLike[str]) -> Path:
     return to
 
 
+def plan_value(problem: Problem, function: str) -> Any:
+    """What a plan was read from, with its settings, as a dict; paths are absolute."""
+    from libra_planner.reading.named_files import movable
+
+    opened = opened_again(problem, function)
+    return movable(opened.document.value, opened.beside)
+
+
 def searched_of(problem: Problem) -> SearchedPlan:
     """A plan with the search for its strategy, if there was one."""
     from libra_planner.inputs.plans import SearchedPlan

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.api.designs import OneDesign
 from libra_planner.api.given import (
     Settings,
     own_overrides_of,
@@ -22,6 +23,7 @@ from libra_planner.files import write_files
 from libra_planner.problem import Problem
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.studies.reports import MOST_DESIGNS, Question, compared
+from libra_planner.units import gigabytes_per_s
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.report.compose import (
     DEFAULT_FORMATS,
@@ -71,7 +73,7 @@ class Report(Shown):
 
 @pythonic
 def report(
-    designs: Sequence[str | Path | Problem],
+    designs: Sequence[str | Path | Problem | OneDesign],
     folder: str | Path,
     *,
     formats: str | None = None,
@@ -88,7 +90,8 @@ def report(
 
     Parameters
     ----------
-    designs : plans (their optima) by path, name or as ``load_plan`` gives them (those with
+    designs : plans (their optima) by path, name or as ``load_plan`` gives them, what ``optimize``
+        and ``evaluate`` give (plans with
         settings, or from a dict, are saved in the folder as ``design-1.yaml`` and so on),
         ``PLAN@300,100`` in GB/s, ``RESULT.json`` as ``save`` writes it, ``DIR:ROW`` of a sweep;
         ``Full spine=PLAN`` has a name of its own.
@@ -110,11 +113,13 @@ def report(
     >>> [path.name for path in written.files], written.comparison.ranking.cheapest
     (['report.md'], 0)
     """
-    if isinstance(designs, str | Path | Problem):
+    if isinstance(designs, str | Path | Problem | OneDesign):
         raise TypeError("report: got one design, expected a list; write lp.report([...], folder)")
-    own = {i: one for i, one in enumerate(designs) if isinstance(one, Problem) and _is_own(one)}
+    plans = {i: plan for i, one in enumerate(designs) if (plan := _plan_of(one)) is not None}
+    own = {i: plan for i, plan in plans.items() if _is_own(plan)}
     saved = {i: Path(folder) / f"design-{i + 1}.yaml" for i in own}
-    texts = tuple(str(saved.get(i) or _text(one)) for i, one in enumerate(designs))
+    files = {i: str(saved.get(i) or source_of(plan)) for i, plan in plans.items()}
+    texts = tuple(_text(one, files.get(i)) for i, one in enumerate(designs))
     n_tokens = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
     asked = texts, setting_texts(settings), baseline, n_tokens, check, seeds, parts, allow_missing
     for i, path in saved.items():
@@ -172,12 +177,22 @@ def _is_own(plan: Problem) -> bool:
     return bool(own_overrides_of(plan)) or not isinstance(source_of(plan), str | Path)
 
 
-def _text(design: object) -> str:
+def _plan_of(design: object) -> Problem | None:
+    """The plan of a design that is no text."""
+    if isinstance(design, OneDesign):
+        return design.plan
+    return design if isinstance(design, Problem) else None
+
+
+def _text(design: object, file: str | None) -> str:
     """A design as a report's argument has it, so that the report can say how it was made."""
-    if isinstance(design, Problem):
-        return str(source_of(design))
-    path_given(design, "report", "designs")
-    return str(design)
+    if file is None:
+        path_given(design, "report", "designs", "a plan, a result, a path or a bundled name")
+        return str(design)
+    if not isinstance(design, OneDesign) or design.is_optimum:
+        return file
+    speeds = design.figures.bandwidth_bytes_per_s
+    return f"{file}@{','.join(f'{gigabytes_per_s(speed):.17g}' for speed in speeds)}"
 
 
 def _formats(text: str | None) -> tuple[str, ...]:

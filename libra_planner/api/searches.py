@@ -97,6 +97,7 @@ class Found(Shown):
         degrees = " ".join(
             f"{x} {first[x]}" for x in ("tp", "cp", "pp", "dp", "ep") if first[x] > 1
         )
+        degrees += f" ZeRO {first['zero']}" if first["zero"] else ""
         proven = "proven best" if found.is_certified else "not proven"
         step = format_time(first["step_time_s"])
         return f"{degrees or 'one NPU'}, step {step}; {proven} of {found.n_candidates:,} strategies"
@@ -209,6 +210,8 @@ def search(
     <Found: ... proven best of ... strategies>
     """
     batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
+    if n_best < 1:
+        raise SpecError(Fault(f"got n_best={n_best}", "expected 1 or more", "", "search"))
     if plan is not None:
         plan_given(plan, "search")
         if model:

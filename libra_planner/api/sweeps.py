@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import path_given, pythonic, yaml_path
+from libra_planner.api.given import path_given, plan_value, pythonic, yaml_path
 from libra_planner.api.shown import Shown, new_axes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
+from libra_planner.problem import Problem
 from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
@@ -176,8 +177,8 @@ def sweep(
 
     Parameters
     ----------
-    file : the sweep (YAML), the name of a bundled one, or what a sweep file says as a dict; paths
-        in a dict are relative to the working directory.
+    file : the sweep (YAML), the name of a bundled one, or what a sweep file says as a dict, whose
+        ``base`` may be a plan; paths in a dict are relative to the working directory.
     directory : run directory; one of the same sweep is finished.
     n_workers : processes on this machine; 0 works in this one.
     scheduler : address of a dask scheduler to use instead.
@@ -198,7 +199,9 @@ def sweep(
 def _loaded(file: Source, function: str) -> Sweep:
     """The sweep of a file, a bundled name or a dict."""
     if isinstance(file, Mapping):
-        return load_sweep(file)
+        base = file.get("base")
+        own = {"base": plan_value(base, function)} if isinstance(base, Problem) else {}
+        return load_sweep({**file, **own})
     path_given(file, function, "a sweep", "a path, a bundled name or a dict")
     return load_sweep(given_file(file, SWEEPS))
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices, Layer
 from libra_planner.routing import loads
 from libra_planner.routing.fairness import collective_rates_Bps, collective_times_s
@@ -450,11 +451,18 @@ def asked_seeds(n_seeds: int | None, first: int | None) -> range | None:
     --------
     >>> asked_seeds(None, 7), asked_seeds(3, None), asked_seeds(3, 7), asked_seeds(None, None)
     (range(7, 8), range(0, 3), range(7, 10), None)
+
+    Raises
+    ------
+    SpecError
+        For less than one.
     """
+    if n_seeds is not None and n_seeds < 1:
+        raise SpecError(Fault(f"got {n_seeds} seeds", "expected 1 or more"))
     if n_seeds is None and first is None:
         return None
     start = first or 0
-    return range(start, start + (n_seeds or 1))
+    return range(start, start + (1 if n_seeds is None else n_seeds))
 
 
 @dataclass(frozen=True)

@@ -340,13 +340,26 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        if (fault := _of_other_kind(model, value, document.place(key))) is not None:
-            raise SpecError(fault) from None
+        refuse_other_kind(model, document, key)
         errors = error.errors(include_url=False)
         faults = [_fault(model, document, key, one) for one in errors[:MOST_SHOWN]]
         if len(errors) > MOST_SHOWN:
             faults.append(more_faults(len(errors) - MOST_SHOWN, Place(document.file)))
         raise SpecError(*dict.fromkeys(faults)) from None
+
+
+def refuse_other_kind(model: type[BaseModel], document: Document, key: Key = ()) -> None:
+    """Refuse a file of another kind in the place of a plan or a sweep, in one line.
+
+    Raises
+    ------
+    SpecError
+        Which names the kind, and what takes it.
+    """
+    value = document.at(key)
+    fault = _of_other_kind(model, value, document.place(key)) if isinstance(value, dict) else None
+    if fault is not None:
+        raise SpecError(fault) from None
 
 
 _PLAN, _SWEEP = "a plan", "a sweep (base and axes)"

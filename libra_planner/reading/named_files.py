@@ -50,9 +50,15 @@ def absolute_files(value: Any, beside: Path) -> Iterator[tuple[Key, str]]:
     return ((key, str((beside / name).resolve())) for key, name in named_files(value))
 
 
-def plan_text(value: Any, beside: Path) -> str:
-    """A plan as YAML that holds wherever it is put: its paths are absolute."""
+def movable(value: Any, beside: Path) -> Any:
+    """A copy of a plan that holds wherever it is put: its paths are absolute."""
     found = copy.deepcopy(value)
     for (*parents, last), path in absolute_files(value, beside):
         value_at(found, parents)[last] = path
-    return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=1000))
+    return found
+
+
+def plan_text(value: Any, beside: Path) -> str:
+    """A plan that holds wherever it is put, as YAML."""
+    value = movable(value, beside)
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000))

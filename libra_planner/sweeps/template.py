@@ -27,7 +27,7 @@ from libra_planner.reading.document import (
     put_at,
     read_document,
 )
-from libra_planner.reading.models import FaultCollector
+from libra_planner.reading.models import FaultCollector, refuse_other_kind
 from libra_planner.reading.named_files import plan_text
 from libra_planner.sweeps.axes import Axis, SweepFile, cell, n_dims
 from libra_planner.sweeps.columns import OBJECTIVE
@@ -226,7 +226,9 @@ def base_plan(document: Document, spec: SweepFile, beside: Path) -> tuple[Docume
         expected = "expected a plan, a path to one, or a bundled example's name"
         raise SpecError(Fault(f"got {shown(spec.base)}", expected))
     path = bundled.resolve("examples", spec.base, beside)
-    return read_document(path), path.parent
+    document = read_document(path)
+    refuse_other_kind(PlanSpec, document)
+    return document, path.parent
 
 
 def _part(document: Document, key: Key) -> Document:

@@ -405,3 +405,23 @@ def test_an_answer_of_a_sweep_shows_itself() -> None:
     answer = Answer(("row", "nic"), ((0, "<b>"), (1, "x")))
     assert repr(answer) == "<Answer: 2 rows of row, nic>"
     assert "&lt;b&gt;" in answer._repr_html_()
+
+
+def test_results_and_plans_are_taken_where_paths_are(tmp_path: Path) -> None:
+    plan = lp.load_plan(PLAN)
+    vector = plan.evaluate(bandwidth_GBps=[300, 100, 75, 25])
+    written = lp.report([plan.optimize(), vector], tmp_path / "r", formats="md")
+    times = [one.evaluation.step_time_s for one in written.comparison.candidates]
+    assert times == pytest.approx([plan.optimize().step_time_s, vector.step_time_s])
+    with pytest.raises(TypeError, match="expected designs: a plan, a result, a path"):
+        lp.report([3], tmp_path / "s")
+    axes = {"axes": {"b": [100, 200]}, "set": {"constraints": ["total == {b} GB/s"]}}
+    assert lp.sweep_plan({"base": plan, **axes}).n_designs == 2
+
+
+def test_counts_of_nothing_are_refused_at_once() -> None:
+    plan = lp.load_plan("0e_rails_2to1")
+    with pytest.raises(lp.SpecError, match="got n_best=0, expected 1 or more"):
+        plan.search(n_best=0)
+    with pytest.raises(lp.SpecError, match="got 0 seeds, expected 1 or more"):
+        plan.check(seeds=0)

@@ -160,7 +160,7 @@ def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **ask
     Examples
     --------
     >>> network(hosts=256, nic="400Gbps", taper=2)
-    <Network: 256 hosts, 75 switches, 3,112 cables; $13.17M>
+    <Network: 256 hosts, 75 switches, 3,112 cables; $13.10M>
     """
     refuse_unknown("network", asked, tuple(inspect.signature(sized_network).parameters))
     tapers = (taper,) if isinstance(taper, int | float) else tuple(taper)
