@@ -220,8 +220,22 @@ class Quote:
             why = "chosen in the file"
         elif self.others:
             why = f"the cheapest{'' if self.when else ' that holds'}"
-        why += f"; {self.when}" if self.when else ""
+        why = "; ".join(filter(None, (why, self.when, self.unlike)))
         return ((self, f"counts: {why}"), *((one, f"no: {self._lost(one)}") for one in self.others))
+
+    @property
+    def unlike(self) -> str:
+        """What it lacks that another quote for the item, which holds, has; empty for nothing.
+
+        >>> bare = Quote("n", 28.0, "Acme", "2026-11-02")
+        >>> cheapest([bare, Quote("n", 27.0, "Beta", "2026-11-02", support_usd=2.0)]).unlike
+        'quotes no support, Beta does: not like for like'
+        """
+        if self.support_usd:
+            return ""
+        names = [one.seller for one in self.others if one.support_usd and not one.when]
+        do = "does" if len(names) == 1 else "do"
+        return f"quotes no support, {' and '.join(names)} {do}: not like for like" if names else ""
 
     def _lost(self, one: Quote) -> str:
         """Why another quote does not count."""
@@ -265,7 +279,7 @@ def cheapest(quotes: Sequence[Quote]) -> Quote:
 
 
 def quote_warnings(quotes: Iterable[Quote]) -> list[str]:
-    """Quotes that do not hold on their day, and figures of any offer in doubt, with lines.
+    """Quotes that do not hold or are unlike others, and figures of any offer in doubt, with lines.
 
     What is in doubt for several offers, such as a rate of exchange, is said once.
     """
@@ -274,12 +288,36 @@ def quote_warnings(quotes: Iterable[Quote]) -> list[str]:
         if one.when:
             what = f"{one.item} of {one.seller}, {one.when}"
             found.append(f"{one.where}: {what}, does not hold on {one.day}")
+        if one.unlike:
+            found.append(f"{one.where}: {one.item}: {one.seller} {one.unlike}")
         for offer in (one, *one.others):
             whose = "" if offer is one else f" (of {offer.seller}, which does not count)"
             new = [text for text in offer.doubts if text not in said]
             found += [f"{offer.where}: {text}{whose}: check it" for text in new]
             said |= {*new}
     return found
+
+
+def without_end(quotes: Sequence[Quote], file: Iterable[Quote]) -> str:
+    """Which quotes have no last day, where others of their file have one; empty for none.
+
+    >>> bare, other = Quote("n", 28.0, "Acme", "2026-11-02"), Quote("m", 1.0, "B", "d", "e")
+    >>> without_end([bare], [bare, other])
+    'n: the quote of Acme has no last day'
+    """
+    offers = [one for quote in file for one in (quote, *quote.others) if one.item != TAX]
+    found = [one for one in quotes if one.item != TAX and not one.valid_until]
+    if not found or not any(one.valid_until for one in offers):
+        return ""
+    if len(found) == 1:
+        return f"{found[0].item}: the quote of {found[0].seller} has no last day"
+    told = [f"{one.item} of {one.seller}" for one in found[:_MOST_TOLD]]
+    told += [f"{len(found) - _MOST_TOLD} more"] * (len(found) > _MOST_TOLD)
+    return f"{len(found)} quotes have no last day ({', '.join(told)})"
+
+
+_MOST_TOLD = 3
+"""Quotes without a last day that are named."""
 
 
 def unpriced_note(quotes: Sequence[Quote]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from libra_planner.costs.quotes import Quote
+from libra_planner.costs.quotes import Quote, without_end
 from libra_planner.procurement.bill import ZERO, Bill
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
@@ -103,6 +103,10 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
+    own = _used(one)
+    yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
+    if text := without_end(own, one.proposal.shop.quotes):
+        yield text
     yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)
     if one.check is None:
         yield f"the step time of {one.letter} is not checked on its links"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from libra_planner.costs.quotes import RATES, Quote, quote_warnings
+from libra_planner.costs.quotes import RATES, Quote, cheapest, quote_warnings, without_end
 from libra_planner.procurement.quotes import orders
 from libra_planner.views.report.compose import documents, report_payload
 from tests.comparisons import compared_by
@@ -160,6 +161,54 @@ def test_what_nobody_quotes_is_open_where_others_are_quoted(comparison) -> None:
     )
     assert "The longest lead time is 112 days (switch-64x400g); nobody says that of " in said
     assert f"nobody says that of {', '.join(names.split(', ')[:4])}" in said
+
+
+UNLIKE = """\
+item,price,unit,currency,rate,seller,date,valid_until,support
+nic-400g,1400,,,,NetA,2026-11-12,,
+nic-400g,1260,,EUR,1.09,NetB,2026-11-05,2099-12-15,95
+switch-64x400g,38000,,EUR,1.09,NetB,2026-11-05,2099-12-15,2500
+switch-64x400g,33000,,,,NetA,2026-08-01,2099-10-31,
+rack,3900,,,,CableCo,2026-11-05,,
+tax,8.25,percent,,,State,2026-11-02,,
+"""
+
+
+@pytest.fixture(scope="module")
+def unlike(tmp_path_factory):
+    """A quote without support is cheaper than another with it, and two have no last day."""
+    path = tmp_path_factory.mktemp("unlike") / "quotes.csv"
+    path.write_text(UNLIKE)
+    return compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path))
+
+
+def test_a_quote_without_support_is_told_from_one_with_it(unlike) -> None:
+    """$1,400 against 1,260 + 95 EUR, $1,476.95: the support is in one of them alone."""
+    payload, said = report_payload(unlike, []), "quotes no support, NetB does: not like for like"
+    points = payload["decision"]["recommendation"]["open_points"]
+    assert f"nic-400g: NetA {said}" in points
+    assert f"quotes.csv:2: nic-400g: NetA {said}" in payload["decision"]["warnings"]
+    whys = {(x["item"], x["seller"]): x["why"] for x in payload["offers"]}
+    assert whys["nic-400g", "NetA"] == f"counts: the cheapest that holds; {said}"
+    assert whys["nic-400g", "NetB"] == "no: dearer with support"
+
+
+def test_an_offer_with_support_or_one_that_is_over_is_like_for_like() -> None:
+    whole = Quote("n", 30.0, "Whole", "2026-11-02", "2026-11-20", support_usd=2.0, day="2026-11-23")
+    bare = Quote("n", 28.0, "Bare", "2026-11-02", day="2026-11-23")
+    assert not cheapest([whole, bare]).unlike
+    assert cheapest([replace(whole, valid_until=None), bare]).unlike
+    assert not cheapest([replace(whole, usd=20.0, valid_until=None), bare]).unlike
+
+
+def test_quotes_without_a_last_day_are_named_where_others_have_one(unlike) -> None:
+    found = report_payload(unlike, [])["decision"]["recommendation"]
+    assert "2 quotes have no last day (nic-400g of NetA, rack of CableCo)" in found["open_points"]
+    said = " ".join(found["sentences"])
+    ends = "The first quote ends on 2099-10-31 (switch-64x400g); nobody says the last day of "
+    assert ends + "nic-400g, rack." in said
+    bare = Quote("n", 28.0, "Acme", "2026-11-02")
+    assert not without_end([bare], [bare])
 
 
 def test_without_quotes_nothing_is_open_for_want_of_one() -> None:

@@ -243,12 +243,15 @@ def _day(comparison: Comparison) -> str:
 def _offers(one: Candidate, today: str) -> Iterator[str]:
     """Until when quotes hold, and how long parts take, where anybody says."""
     parts = [line.part for order in orders(one.bill) for line in order.lines]
+    quoted = [(x.price, x.name) for x in parts if x.price and x.price.is_quoted]
     offers = [(x.price, x.name) for x in parts if x.price and x.price.valid_until]
     if offers:
         day = min(price.valid_until or "" for price, _ in offers)
         verb = "ended" if today and day < today else "ends"
         names = [name for price, name in offers if price.valid_until == day]
-        yield f"The first quote {verb} on {day} ({_listed(names)})."
+        bare = [name for price, name in quoted if not price.valid_until]
+        but = f"; nobody says the last day of {_listed(bare)}" if bare else ""
+        yield f"The first quote {verb} on {day} ({_listed(names)}){but}."
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
     if days:
         longest = max(days, key=lambda pair: pair[0])
