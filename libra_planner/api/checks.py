@@ -23,7 +23,7 @@ from libra_planner.views.cells import Block
 from libra_planner.views.failures import failures_blocks, study_payload
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 from libra_planner.views.plan import as_checked
-from libra_planner.views.training.found import found_blocks, found_payload
+from libra_planner.views.training.found import found_payload, links_blocks
 
 if TYPE_CHECKING:
     from libra_planner.check.rerouted import RoutedOptimum
@@ -129,7 +129,7 @@ class Check(_OnLinks):
         failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
         words = " and ".join(failed)
         yield from failures_blocks(answer.failures, words, n_worst=self.n_busiest)
-        yield from found_blocks(answer.found)
+        yield from links_blocks(answer.found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``check --json`` prints."""
@@ -223,7 +223,7 @@ class Routed(_OnLinks):
         from libra_planner.views.routed import routed_blocks
 
         yield from routed_blocks(self.plan, self.evaluation, self.routed)
-        yield from found_blocks(self.found)
+        yield from links_blocks(self.found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``optimize --routing --json`` prints."""

@@ -32,6 +32,9 @@ STEP_BANDS: Mapping[tuple[str, str], float] = MappingProxyType(
 FEW_RUNS: Mapping[str, float] = MappingProxyType({"B200": 0.27, "H200": 0.13})
 """Largest relative error of the published runs of NPUs that have too few for a class."""
 
+MEMORY_ERROR_FRACTION = 0.07
+"""Mean absolute error of the memory of published runs (docs/accuracy.md)."""
+
 STRATEGY_TIE_FRACTION = 0.14
 """By which times of two strategies of one model on the same NPUs have to differ to be no tie.
 

@@ -142,11 +142,13 @@ def cluster_blocks(
     yield _bill_table(bill)
     yield ""
     assumed = bill.assumed_usd / bill.total_usd if bill.total_usd else 1
-    lacks = "; it lacks what has no price in the catalogue" if bill.missing else ""
-    yield (
-        f"[bold]{format_usd(float(bill.total_usd))}[/]{_range(bill)} with spares, {assumed:.0%} of "
-        f"it at assumed prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
-    )
+    total = f"[bold]{format_usd(float(bill.total_usd))}[/]"
+    if bill.missing:
+        names = " and ".join(part.name or "cables" for part in bill.missing)
+        total = f"At least {total} with spares, without {names}: no price is known"
+    else:
+        total = f"{total}{_range(bill)} with spares"
+    yield (f"{total}; {assumed:.0%} of it at assumed prices; [bold]{bill.power_w / 1e3:,.1f} kW[/]")
     yield "Of the training network alone: no NPUs, servers, frontend and storage networks"
     if bill.tax_fraction:
         taxed = format_usd(float(bill.with_tax_usd))

@@ -13,6 +13,7 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.inputs.training.memory import RunMemory, run_memory
 from libra_planner.inputs.training.rows import parse_run
+from libra_planner.step.bands import MEMORY_ERROR_FRACTION
 
 FILE = Path(__file__).with_name("measured_memory.csv")
 GIB = 2**30
@@ -100,3 +101,7 @@ def test_what_a_source_leaves_open_is_said() -> None:
     notes = {peak.predicted.notes for peak in pipelines}
     said = "microbatches of 4, of a rank's batch split over 8 stages"
     assert any(said in one for one in notes)
+
+
+def test_what_is_said_of_tight_memory_is_the_mean_error() -> None:
+    assert mean_error(PEAKS) == pytest.approx(MEMORY_ERROR_FRACTION, abs=0.005)

@@ -252,3 +252,12 @@ def test_separate_rails_are_named_where_they_cost_less(run) -> None:
     assert "less: every rail" not in run(*asked, "--wiring", "rail_only").out
     # One leaf per rail already, without spines: nothing is left to part.
     assert "--wiring rail_only costs" not in run("fabric", "--hosts", "8", "--nic", "400Gbps").out
+
+
+def test_a_total_without_all_prices_is_the_least_and_has_no_range(run) -> None:
+    asked = ("--nic", "800Gbps", "--taper", "3", "--transceivers-per-fibre", "1")
+    found = run("fabric", "--hosts", "128", *asked)
+    assert "with spares, without optic at 1600 Gbit/s over 300 m and cables" in found.out
+    (line,) = [line for line in found.out.splitlines() if "no price is known" in line]
+    assert line.startswith("At least $")
+    assert "as sources of prices differ" not in line

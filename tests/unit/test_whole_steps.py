@@ -21,6 +21,7 @@ from libra_planner.reading.bundled import example
 from libra_planner.routing.policy import Policy
 from libra_planner.search.plans import plan_search
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.views.training.memory import verdict as memory_verdict
 from libra_planner.workload.strategy import PipelineSchedule, Recompute
 
 PLAN = """\
@@ -224,6 +225,14 @@ def test_what_a_models_file_assumes_is_said_beside_its_step(tmp_path: Path) -> N
     keys = ["workload=deepseek-v3", "parallelism={ep: 32, pp: 8, dp: 256}", "memory=ignore"]
     notes = _plan(tmp_path, *keys).text.notes
     assert "without the module that predicts a second token" in " ".join(notes)
+
+
+def test_memory_that_only_just_suffices_is_not_certain(tmp_path: Path) -> None:
+    """Predictions are 7 % off on average."""
+    for room, is_tight in (("62 GB", True), ("66 GB", False)):
+        (training,) = _plan(tmp_path, f"npu={{name: h100-sxm, memory: {room}}}").step.trainings
+        verdict = memory_verdict(training.memory)
+        assert ("less than the 7% that such figures are off: not certain" in verdict) == is_tight
 
 
 def test_exchanges_have_numbers_and_ways_of_their_own(tmp_path: Path) -> None:

@@ -26,6 +26,16 @@ def found_blocks(found: SearchResult | None) -> Iterator[str]:
         yield from ("", *verdict(found))
 
 
+def links_blocks(found: SearchResult | None) -> Iterator[str]:
+    """The same beside times on real links, which no search compares."""
+    yield from found_blocks(found)
+    if found is not None and found.best:
+        yield (
+            "That is in the plan's model: another strategy may lose less on links. search lists "
+            "the next best; check PLAN --set parallelism=... takes one"
+        )
+
+
 def verdict(found: SearchResult, bold: tuple[str, str] = ("[bold]", "[/]")) -> Iterator[str]:
     """What became of all strategies, and whether the best is proven; ``bold`` are its marks."""
     start, end = bold

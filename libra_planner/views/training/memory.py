@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from libra_planner.problem import Problem
+from libra_planner.step.bands import MEMORY_ERROR_FRACTION
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.units import BYTES_PER_GB, format_bytes
 from libra_planner.views.cells import attributes, escape
@@ -137,8 +138,12 @@ def _whole_verdict(use: MemoryUse, of: str) -> str:
     """The same of the step of a whole model, activations counted."""
     room = use.npu_memory_bytes or 0.0
     if use.fits:
-        left = format_bytes(room - use.total_bytes)
-        return f"the model{of} fits the {format_bytes(room)} of the NPU; {left} are left"
+        left = room - use.total_bytes
+        error = MEMORY_ERROR_FRACTION
+        is_tight = left < error * use.total_bytes
+        doubt = f", less than the {error:.0%} that such figures are off: not certain" * is_tight
+        room_text, left_text = format_bytes(room), format_bytes(left)
+        return f"the model{of} fits the {room_text} of the NPU; {left_text} are left{doubt}"
     found = [" and ".join(one.changes) for one in use.fixes()]
     fixes = found or ["NPUs with more memory"]
     over = f"{format_bytes(use.over_bytes)} more than the {format_bytes(room)} of the NPU"
