@@ -736,6 +736,17 @@ def test_pictures_leave_out_what_is_far_from_the_frontier() -> None:
     assert alone.far == frozenset()
 
 
+def test_what_a_picture_leaves_out_of_one_work_may_lie_within_another() -> None:
+    """Far designs of a small model are neither slower nor dearer than those of a large one."""
+    figures = ((1.0, 1.1e6), (1.01, 1e6), (9.0, 1.2e6))
+    small = [{"step_time_s": time, "cost_usd": cost} for time, cost in figures]
+    large = [{"step_time_s": 50.0, "cost_usd": 2e6}]
+    rows = [{"row": i, "work": "ab"[i == 3], **row} for i, row in enumerate(small + large)]
+    points = Points(tuple(rows), ("work",), ("work",), "step_time_s", "cost_usd")
+    words = "1 of 4 designs lies beyond the picture, far from the frontier of its work"
+    assert (points.far, points.far_words) == (frozenset({2}), words)
+
+
 def test_labels_name_and_round_what_differs_on_the_frontier() -> None:
     points = _tp_nic_taper()
     assert points.labels_say == "on all of the frontier: tp 8"

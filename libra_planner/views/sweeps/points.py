@@ -224,11 +224,11 @@ class Points:
             if self.rows[last][name] > max(self.rows[i][name] for i in self.near):
                 ends.append(self.shown(last, name))
         n = sum(map(len, self._ranked.values()))
-        one = len(self.far) == 1
-        return (
-            f"{len(self.far):,} of {n:,} designs {'lies' if one else 'lie'} beyond the picture, "
-            f"up to {' and '.join(ends)}"
-        )
+        lie, their = ("lies", "its") if len(self.far) == 1 else ("lie", "their")
+        beyond = f"{len(self.far):,} of {n:,} designs {lie} beyond the picture"
+        if ends:
+            return f"{beyond}, up to {' and '.join(ends)}"
+        return f"{beyond}, far from the frontier of {their} work"
 
     @cached_property
     def near(self) -> list[int]:
