@@ -293,12 +293,12 @@ class Solver:
                 result.bill_message[row] = str(error)
                 continue
             bill = billed.bill
-            result.billed_step_time_s[row] = billed.step_time_s
-            result.bill_excess_percent[row] = billed.excess_percent
             if bill.missing:
                 names = ", ".join(part.name for part in bill.missing)
                 result.bill_message[row] = f"no price is known for {names}"
                 continue
+            result.billed_step_time_s[row] = billed.step_time_s
+            result.bill_excess_percent[row] = billed.excess_percent
             result.bill_note[row] = bill.faster_text
             result.bill_usd[row] = bill.total_usd
             result.bill_low_usd[row], result.bill_high_usd[row] = bill.ends_usd

@@ -104,7 +104,7 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
     shown = run("sweep", "show", tmp_path / "run", "--pareto")
     assert "billed" in shown.out
     assert "frontier of billed time per sequence and bill" in shown.out
-    assert "in 2 of 2 rows, at most 300 % more" in shown.err
+    assert "in 2 of 2 rows with a bill, at most 300 % more" in shown.err
     assert 'fabric.realization.port_speed: "{nic * 8} Gbps"' in shown.err
     assert "no bill: 1 of 3 rows: fabric.realization (dim2): got a leaf" in shown.err
     by_plan = run("sweep", "show", tmp_path / "run", "--pareto", "--by", "ideal", "--json")
@@ -150,6 +150,21 @@ def test_ports_that_nobody_sells_are_said(run, tmp_path) -> None:
     assert one["bill_note"] == text
     assert f"The bill of A: {text}." in (tmp_path / "out" / "report.html").read_text()
     assert f"{text}. Give a port_speed" in " ".join(run("optimize", own).out.split())
+
+
+def test_rows_without_a_price_have_no_figures_of_a_bill(run, tmp_path) -> None:
+    """Nobody sells ports of 900 Gbit/s: no time on them is the least of the sweep."""
+    sweep = UNSOLD.replace("87.5, 100", "112.5").replace("bill_usd]", "bill_usd, bill_message]")
+    rows = _rows(run, tmp_path, sweep)
+    assert "no price is known" in rows[2]["bill_message"]
+    assert [row["bill_usd"] is None for row in rows] == [False, False, True]
+    of_bills = [name for name in rows[2] if name.startswith("bill") and name != "bill_message"]
+    assert {"billed_step_time_s", "billed_seconds_per_sequence", "bill_excess_percent"} <= {
+        *of_bills
+    }
+    assert [rows[2][name] for name in of_bills] == [None] * len(of_bills)
+    shown = run("sweep", "show", tmp_path / "run").err
+    assert "asks for in 1 of 2 rows with a bill, at most 60 % more" in shown
 
 
 def test_only_parts_that_are_all_faster_are_beyond_the_ports() -> None:

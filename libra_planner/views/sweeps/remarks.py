@@ -179,17 +179,18 @@ def _without_bill(results: Results) -> Iterator[str]:
 def _excess(results: Results) -> Iterator[str]:
     """Whether bills buy more bandwidth than designs ask for, and how to mend it."""
     column, least = "bill_excess_percent", 100 * SAME_SPEED
+    has_bill = "bill_usd IS NOT NULL" if "bill_usd" in results.columns else "true"
     query = (
         f"SELECT count(*) FILTER (WHERE {column} > {least}), count({column}), max({column}) "
-        "FROM designs"
+        f"FROM designs WHERE {has_bill}"  # Earlier versions wrote it without a price, too.
     )
     ((n_more, n, most),) = results.sql(query).rows
     if not n_more:
         return
     yield (
-        f"Bills buy more bandwidth than the design asks for in {n_more:,} of {n:,} rows, at most "
-        f"{most:.0f} % more: billed_step_time_s is the time on the whole ports that are bought, "
-        "step_time_s on what is asked for"
+        f"Bills buy more bandwidth than the design asks for in {n_more:,} of {n:,} rows with a "
+        f"bill, at most {most:.0f} % more: billed_step_time_s is the time on the whole ports that "
+        "are bought, step_time_s on what is asked for"
     )
     if "bill_note" in results.columns:
         yield from _faster_parts(results)
