@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -201,6 +202,14 @@ class Quote:
         return bool(self.day and self.valid_until and self.valid_until < self.day)
 
     @property
+    def _n_days_over(self) -> int:
+        """Days from its last one to :attr:`day`; 0 where it has not ended."""
+        if not self.is_over or self.valid_until is None:
+            return 0
+        day, last = map(datetime.date.fromisoformat, (self.day, self.valid_until))
+        return (day - last).days
+
+    @property
     def when(self) -> str:
         """Why it does not hold on :attr:`day`; empty where it does."""
         if self.is_over:
@@ -219,7 +228,8 @@ class Quote:
         if self.is_chosen:
             why = "chosen in the file"
         elif self.others:
-            why = f"the cheapest{'' if self.when else ' that holds'}"
+            over = " of those that ended last" if self.is_over else ""
+            why = f"the cheapest{over if self.when else ' that holds'}"
         why = "; ".join(filter(None, (why, self.when, self.unlike)))
         return ((self, f"counts: {why}"), *((one, f"no: {self._lost(one)}") for one in self.others))
 
@@ -272,9 +282,18 @@ def cheapest(quotes: Sequence[Quote]) -> Quote:
     """The quote that counts of several sellers' for one item, which knows the others.
 
     The one that the file chooses, else the least price of one with its support among those that
-    hold on their day, else among all; of equals the first.
+    hold on their day; of equals the first. Where none holds, the least among those that ended
+    last: an offer that is long over is no price of today.
+
+    >>> day, ends = "2027-01-05", {33.0: "2026-10-31", 47.5: "2026-12-31", 45.6: "2026-12-31"}
+    >>> cheapest([Quote("n", x, "A", "2026-08-01", end, day=day) for x, end in ends.items()]).usd
+    45.6
     """
-    best = min(quotes, key=lambda one: (not one.is_chosen, bool(one.when), one.worth_usd))
+
+    def rank(one: Quote) -> tuple[float, ...]:
+        return not one.is_chosen, bool(one.when), one._n_days_over, one.worth_usd
+
+    best = min(quotes, key=rank)
     return replace(best, others=tuple(one for one in quotes if one is not best))
 
 

@@ -318,6 +318,27 @@ def test_support_counts_where_sellers_are_compared(quotes, run) -> None:
     assert found.endswith("also quoted: $1,350 and $60.00 for support of Beta")
 
 
+def test_where_none_holds_the_cheapest_of_those_that_ended_last_counts(
+    quotes, run, tmp_path
+) -> None:
+    """Not $1,100 of August: $1,350 with support is less than $1,400, both of November."""
+    rows = """nic-400g,1100,OldCo,2026-08-01,2026-08-31,
+nic-400g,1400,Acme,2026-09-02,2026-11-20,
+nic-400g,1320,Beta,2026-09-03,2026-11-20,30
+"""
+    file = quotes("item,price,seller,date,valid_until,support\n" + rows)
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("-o", tmp_path / "out", "--formats", "csv", "--json", "--prices", file)
+    payload = run("report", example, *flags).payload
+    assert {one["seller"]: one["why"] for one in payload["offers"]} == {
+        "OldCo": "no: expired on 2026-08-31",
+        "Acme": "no: expired on 2026-11-20",
+        "Beta": "counts: the cheapest of those that ended last; expired on 2026-11-20",
+    }
+    said = payload["decision"]["recommendation"]["sentences"]
+    assert any(text.startswith("Do not sign yet") for text in said)
+
+
 def test_a_seller_quotes_an_item_once(plan, quotes, run) -> None:
     twice = QUOTES + "h100-sxm,24000,,each,,npu inc,2026-10-16,,\n"
     done = run("optimize", plan(), "--prices", quotes(twice))
@@ -337,7 +358,7 @@ def test_on_a_day_the_others_stand_in_for_a_quote_that_is_over(quotes, run) -> N
     both = "".join(SEVERAL.splitlines(keepends=True)[i] for i in (0, 1, 3))
     done = run(*flags, quotes(both), "--as-of", "2027-01-01")
     assert done.code == 2
-    assert "quotes.csv:3: valid_until: got a quote of nic-400g that was valid until" in done.err
+    assert "quotes.csv:2: valid_until: got a quote of nic-400g that was valid until" in done.err
 
 
 def test_fabric_and_bills_of_options_warn_as_reports_do(quotes, run) -> None:
