@@ -642,6 +642,9 @@ def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
         assert len(front) > 1
     text = lp.sweep_results(tmp_path / "run").to_html(tmp_path / "p.html").read_text()
     assert "The best per dollar of each model." in text
+    mixed = "rows of different model compete here: --html FILE alone has a frontier of each\n"
+    for asked in (["--pareto"], ["--top", 1]):
+        assert mixed in run("sweep", "show", tmp_path / "run", *asked).out
     grouped = ["--group-by", "budget", "--html", tmp_path / "p.html"]
     outcome = run("sweep", "show", tmp_path / "run", *grouped)
     assert outcome.err == (

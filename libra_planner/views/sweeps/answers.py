@@ -77,6 +77,9 @@ def answer_words(
         what = f"frontier of {figures}, fastest first"
     else:
         what = f"the best {n_best:,} of each objective ({time})"
+    if results.work_axes and not by:
+        axes = ", ".join(map(visible, results.work_axes))
+        what += f"; rows of different {axes} compete here: --html FILE alone has a frontier of each"
     return f"{name}, {results.n_rows:,} designs: {what}"
 
 
