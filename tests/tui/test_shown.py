@@ -129,11 +129,11 @@ def test_the_table_shows_the_figures_of_the_parquet_files(plan_file: Path) -> No
             files = {row["row"]: row for part in parts for row in pq.read_table(part).to_pylist()}
             headings = headings_of(table)
             names = dict(HEADINGS)
-            assert headings[:5] == ["row", "budget", "objective", "step time", "cost"]
+            assert headings[:5] == ["row", "budget, GB/s", "objective", "step time", "cost"]
             for cells in cells_of(table):
                 shown = dict(zip(headings, cells, strict=True))
                 row = files[int(shown["row"])]
-                assert shown["budget"] == str(row["budget"])
+                assert shown["budget, GB/s"] == str(row["budget"])
                 assert shown["objective"] == {"performance": "perf", "cost": "cost"}.get(
                     row["objective"], "perf/cost"
                 )
@@ -160,7 +160,8 @@ def test_the_best_designs_fit_a_terminal_of_120_columns(plan_file: Path) -> None
     async def narrow(driver: Driver) -> None:
         table = await swept(driver)
         heading = next(line for line in driver.screen_text().split("\n") if "step time  " in line)
-        assert heading.split()[:6] == ["row", "budget", "objective", "step", "time", "cost"]
+        first = ["row", "budget,", "GB/s", "objective", "step", "time", "cost"]
+        assert heading.split()[: len(first)] == first
         assert table.size.height >= 5
 
     drive(plan_file, walk)
@@ -181,7 +182,7 @@ def test_the_best_so_far_is_what_sweep_show_says(plan_file: Path) -> None:
             objective = row["objective"].replace("_", " ")
             found = re.fullmatch(
                 rf"Best for {objective}: step time (.*), cost (.*), speedup (.*), "
-                rf"budget {row['budget']} \(row {row['row']}\)",
+                rf"budget {row['budget']} GB/s \(row {row['row']}\)",
                 line,
             )
             assert found, line

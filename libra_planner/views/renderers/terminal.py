@@ -53,7 +53,8 @@ def _print_table(console: Console, table: Table) -> None:
     shown = terminal_table(console, table)
     console.print(shown)
     headings = [str(column.header) for column in shown.columns]
-    lost = [_lost(table, name) for name in table.dispensable if name.strip() not in headings]
+    there = [name for name in table.dispensable if name in table.headings]
+    lost = [_lost(table, name) for name in there if name.strip() not in headings]
     if lost:
         console.print(f"No room for: {visible(', '.join(lost))}", markup=False)
 
