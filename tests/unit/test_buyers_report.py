@@ -126,6 +126,16 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     assert not any("A tie" in text for text in (*cards.values(), *decision_section(found).lead))
 
 
+def test_prices_that_are_known_do_not_hide_what_quantities_rest_on(bought, monkeypatch) -> None:
+    """One design alone, of which no price is assumed; hashing may cost it time, or may not."""
+    known = "libra_planner.views.report.recommendation.assumed_fraction"
+    monkeypatch.setattr(known, lambda bill: 0)
+    said = " ".join(decision_section(compared_by("t1.yaml", "--prices", "q.csv")).lead)
+    assert "routing by hash (ECMP) may take longer; add --check ecmp" in said
+    assert "Every price of it is published or quoted." in said
+    assert 'Its quantities rest on the values in "Risks and assumptions", not on quotes.' in said
+
+
 WIDTHS = """<iframe src=r/report.html width=%d height=900 onload='measure(this)'></iframe>
 <pre id=found></pre><script>
 function measure(frame) {

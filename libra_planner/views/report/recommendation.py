@@ -82,7 +82,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield scope_text(one)
     yield " ".join(filter(None, (network_text(one), order_text(one))))
     if one.check is None:
-        does = "may reverse this" if other else "takes longer"
+        does = "may reverse this" if other else "may take longer"
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
     if other is not None:
         yield _why(comparison, one, other)
@@ -201,13 +201,17 @@ def _cheapest_of(designs: Sequence[Candidate]) -> str:
     return cheaper if saved else ""
 
 
+_QUANTITIES = 'Its quantities rest on the values in "Risks and assumptions", not on quotes.'
+"""What a bill may assume though it assumes no price."""
+
+
 def _certainty(one: Candidate) -> str:
     """What the price rests on."""
     bill, share = one.bill, assumed_fraction(one.bill)
     rest = unquoted_text(one)
     but = f" Not quoted: {rest}." if rest else ""
     if not share:
-        return f"Every price of it is published or quoted.{but}"
+        return f"Every price of it is published or quoted.{but} {_QUANTITIES}"
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
