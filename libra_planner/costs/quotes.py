@@ -38,8 +38,8 @@ RATES: Mapping[str, tuple[float, float]] = {
     "TWD": (0.024, 0.042),
 }
 """USD for one unit of a currency, beyond which a rate is doubted. The annual averages of 2012 to
-2023 (Federal Reserve, release G.5A) lie inside by a tenth or more; inverses lie outside, but for
-rates near a dollar."""
+2023 but 2016 (Federal Reserve, release G.5A) lie inside by a tenth or more; inverses lie outside,
+but for rates near a dollar."""
 
 TIER_PARTS = ("link", "switch", "nic")
 """What a tier of a price book has prices of."""

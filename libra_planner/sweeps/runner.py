@@ -25,7 +25,14 @@ from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import DEFAULT, MESSAGE, STATUS, columns
 from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
-from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, file_digest, manifest_hash
+from libra_planner.sweeps.store import (
+    FORMAT,
+    Layout,
+    RunDirectory,
+    file_digest,
+    manifest_hash,
+    rows_of,
+)
 from libra_planner.sweeps.template import AxisValue, Slot, Text, slot_values
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
@@ -111,12 +118,8 @@ def estimate(sweep: Sweep) -> Estimate:
 
 def _reasons(part: Part) -> dict[str, str]:
     """The first message of each status, where the sweep keeps messages."""
-    import pyarrow.parquet as pq
-
     found: dict[str, str] = {}
-    with pq.ParquetFile(io.BytesIO(part.data), pre_buffer=False) as file:
-        rows = file.read(use_threads=False).to_pylist()
-    for row in rows:
+    for row in rows_of(io.BytesIO(part.data)).to_pylist():
         if row.get(MESSAGE):
             found.setdefault(row[STATUS], row[MESSAGE])
     return found

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -140,13 +140,19 @@ def _digest(data: bytes, at: int) -> bytes:
 
 
 def table_of(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Rows of a sound part, read in this thread.
+    """Rows of a sound part."""
+    with path.open("rb") as file:
+        return rows_of(file, columns)
+
+
+def rows_of(file: BinaryIO, columns: list[str] | None = None) -> pa.Table:
+    """Rows of a parquet file, read in this thread.
 
     A thread of Arrow's that lets go of a Python file while Python ends is aborted with the process.
     """
     import pyarrow.parquet as pq
 
-    with path.open("rb") as file, pq.ParquetFile(file, pre_buffer=False) as part:
+    with pq.ParquetFile(file, pre_buffer=False) as part:
         return part.read(columns=columns, use_threads=False)
 
 

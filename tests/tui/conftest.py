@@ -21,6 +21,16 @@ from libra_planner.tui.app import Cockpit
 from libra_planner.tui.screens.plan_form import FieldRow
 from tests.conftest import Outcome
 
+WHOLE = """\
+workload: llama3-8b
+parallelism: {tp: 2, dp: 64}
+global_batch: 512
+npu: h100-sxm
+fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s]
+"""
+
 PLAN = """\
 # A plan of the tests.
 workload: gpt3-libra     # LIBRA's table

@@ -39,7 +39,7 @@ from libra_planner.tui.screens.plan_fields import (
 )
 from libra_planner.tui.session import Session, best_design, read_plan
 from libra_planner.tui.starts import equal_split_GBps
-from tests.tui.conftest import PLAN
+from tests.tui.conftest import PLAN, WHOLE
 
 
 def opened(path: Path) -> Session:
@@ -393,17 +393,6 @@ def test_the_tree_knows_what_the_schema_lets_a_key_be(plan_file: Path) -> None:
     assert candidates("h1", words("npu", document))[0] == "h100-sxm"
     assert candidates("nvlink4", words("fabric.scale_up", document)) == ["nvlink4-8"]
     assert "fabric.latency_ns" in candidates("latency", words("+", document))
-
-
-WHOLE = """\
-workload: llama3-8b
-parallelism: {tp: 2, dp: 64}
-global_batch: 512
-npu: h100-sxm
-fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
-cost_model: clos-2026
-constraints: [leaf == 50 GB/s]
-"""
 
 
 def test_the_tree_says_what_a_whole_model_has_by_default(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from libra_planner.tui.screens.search import SearchPane
 from libra_planner.units import format_time
-from tests.tui.conftest import Driver, command, drive
+from tests.tui.conftest import WHOLE, Driver, command, drive
 
 PLAN = """\
 workload: gpt3-libra
@@ -83,21 +83,10 @@ def test_no_screen_falls_over_a_stack(tmp_path: Path) -> None:
     drive(path, walk)
 
 
-WHOLE = """\
-workload: llama3-8b
-parallelism: {tp: 2, rest: auto}
-global_batch: 512
-npu: h100-sxm
-fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
-cost_model: clos-2026
-constraints: [leaf == 50 GB/s]
-"""
-
-
 def test_a_whole_model_on_servers_as_they_are_sold(tmp_path: Path) -> None:
     """The strategy that was found is seen at every size; nobody has equal bandwidth."""
     path = tmp_path / "plan.yaml"
-    path.write_text(WHOLE, encoding="utf-8")
+    path.write_text(WHOLE.replace("dp: 64", "rest: auto"), encoding="utf-8")
     found = command("optimize", path, "--json").payload["settings"][0]
     assert found.startswith("TP 2")
 
@@ -127,7 +116,7 @@ def test_a_whole_model_on_servers_as_they_are_sold(tmp_path: Path) -> None:
 def test_strategies_of_one_price_are_drawn_over_memory(tmp_path: Path) -> None:
     """What tells strategies apart stands at left; a proof of the first few is no end of a search."""
     path = tmp_path / "plan.yaml"
-    path.write_text(WHOLE, encoding="utf-8")
+    path.write_text(WHOLE.replace("dp: 64", "rest: auto"), encoding="utf-8")
     told = command("search", path, "--json").payload["best"]
 
     async def walk(driver: Driver) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,12 @@ def whole_ports(
     is_built = problem.realization is not None or problem.topology.stacks
     if not is_built or problem.prices.bills is not None:
         return None
+    return _built(problem, tuple(map(float, bandwidth_bytes_per_s)))
+
+
+@lru_cache(maxsize=64)
+def _built(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> WholePorts:
+    """The same, found once: headline, verdict, notes and JSON ask for it."""
     from libra_planner.inputs.bills import Bills
     from libra_planner.procurement.lines import purchase
 
