@@ -33,11 +33,11 @@ class Card(Static):
 
     def __init__(self, text: str = "", **options: Any) -> None:
         super().__init__(text, **options)
-        self._shown: RenderableType = text
+        self._shown: RenderableType | Callable[[int], RenderableType] = text
         self._n_lines, self._drawn_width = 1, 0
 
-    def show(self, content: RenderableType) -> None:
-        """Show something else."""
+    def show(self, content: RenderableType | Callable[[int], RenderableType]) -> None:
+        """Show something else, or what a function makes of the width, whenever that changes."""
         self._shown = content
         self._draw()
 
@@ -52,7 +52,8 @@ class Card(Static):
         console = self.app.console
         options = console.options.update(width=width, height=None, no_wrap=False, markup=False)
         text = Text(no_wrap=True, overflow="crop")
-        for segment in console.render(self._shown, options):
+        shown = self._shown(width) if callable(self._shown) else self._shown
+        for segment in console.render(shown, options):
             text.append(segment.text, segment.style)
         text.rstrip()
         n_lines = text.plain.count("\n") + 1

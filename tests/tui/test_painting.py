@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 from textual import events
+from textual.app import App, ComposeResult
 from textual.color import Color
+from textual.containers import VerticalScroll
 from textual.renderables.background_screen import BackgroundScreen
 
 from libra_planner.tui import app as application
 from libra_planner.tui import forks, work
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.dialogs import Darker
-from libra_planner.tui.widgets import TabBar
+from libra_planner.tui.widgets import Card, TabBar
 from libra_planner.units import format_time, format_usd
 from tests.tui.conftest import Driver, drive
 
@@ -28,6 +32,29 @@ def test_what_was_loaded_is_not_looked_through_for_garbage(plan_file: Path) -> N
         assert gc.get_freeze_count() > 100_000
 
     drive(plan_file, walk)
+
+
+def test_a_card_is_drawn_for_the_width_that_a_scroll_bar_leaves() -> None:
+    """A bar once was a cell too long where the scroll bar came after it."""
+
+    class Scrolled(App[None]):
+        def compose(self) -> ComposeResult:
+            with VerticalScroll():
+                yield Card(id="picture")
+                yield Card(id="below")
+
+    async def walk() -> None:
+        app = Scrolled()
+        async with app.run_test(size=(40, 10)) as pilot:
+            picture, below = app.query_one("#picture", Card), app.query_one("#below", Card)
+            picture.show(lambda n_cells: Text("=" * n_cells))
+            await pilot.pause()
+            before = str(picture.render())
+            below.show(Text("\n" * 30 + "end"))
+            await pilot.pause()
+            assert len(before) > picture.content_size.width == len(str(picture.render()))
+
+    asyncio.run(walk())
 
 
 def test_the_tab_answers_before_its_screen_is_made(

@@ -16,7 +16,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
-from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
@@ -274,21 +273,18 @@ class ReportPane(Pane):
             self.query_one(VerticalScroll).focus()
 
     def _draw(self) -> None:
-        card = self.query_one("#report-result", Card)
-        n_cells = card.content_size.width
+        card, said = self.query_one("#report-result", Card), self._said
+        pins = tuple(self.session.pins)
         if self._written:
             pinned, payload = self._written
-            card.show(decision(payload, pinned, n_cells))
-        elif self.session.pins:
-            card.show(Group(Text(f"{self._said}\n"), figures_table(self.session.pins, n_cells)))
+            card.show(partial(decision, payload, pinned))
+        elif pins:
+            card.show(lambda n_cells: Group(Text(f"{said}\n"), figures_table(pins, n_cells)))
         else:
-            card.show(Text(self._said))
+            card.show(Text(said))
         self.set_timer(_CALM_S, self._draw_pictures)
 
     def _draw_pictures(self) -> None:
         """Under what there is to read, once keys have paused."""
-        card, pins = self.query_one("#report-pictures", Card), self.session.pins
-        card.show(pictures(pins, card.content_size.width) if pins else Text())
-
-    def on_resize(self, _event: Resize) -> None:
-        self.call_after_refresh(self._draw)
+        card, pins = self.query_one("#report-pictures", Card), tuple(self.session.pins)
+        card.show(partial(pictures, pins) if pins else Text())
