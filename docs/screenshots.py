@@ -18,10 +18,13 @@ import libra_planner as lp
 from libra_planner.tui.app import Cockpit
 
 SIZE = (156, 40)
+FIRST = (130, 42)
+"""Of the picture that a reader sees first: two columns, so that its letters stay large."""
 SIZES = ((80, 24), (120, 40), (200, 60))
 """Of the pictures that are made to be looked at."""
 
 SCENES = {
+    "cockpit": ["o", "idle"],
     "design": ["o", "idle"],
     "compare": ["p", "o", "idle", "p", "2"],
     "frontier": ["3", "idle", "up", "up"],
@@ -62,6 +65,8 @@ def plan_text(name: str = "") -> str:
     """Example 01 with racks whose switches are all joined, so that there are paths to choose."""
     if name == "search":
         return SEARCHED
+    if name == "cockpit":  # The case of the README and the tutorials.
+        return lp.example("0e_rails_2to1").read_text(encoding="utf-8")
     text = lp.example("01_gpt3_4d").read_text(encoding="utf-8")
     wiring = "  realization: {wiring: top_of_rack}      # leaves hold neighbours\n"
     return text.replace("parallelism:", f"{wiring}parallelism:", 1)
@@ -102,7 +107,8 @@ def draw(folder: Path, sizes: Mapping[str, tuple[int, int]]) -> None:
     for ending, size in sizes.items():
         for name in SCENES:
             Path("plan.yaml").write_text(plan_text(name), encoding="utf-8")
-            svg, _ = asyncio.run(picture(name, size, RUN.get(name, [])))
+            fits = FIRST if name == "cockpit" and not ending else size
+            svg, _ = asyncio.run(picture(name, fits, RUN.get(name, [])))
             (folder / f"tui-{name}{ending}.svg").write_text(svg, encoding="utf-8")
 
 

@@ -41,7 +41,7 @@ def _versions() -> str:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", SCREENSHOTS.SCENES)
 def test_screens_look_as_recorded(name: str, size: tuple[int, int], tmp_path: Path) -> None:
-    Path("plan.yaml").write_text(SCREENSHOTS.plan_text(), encoding="utf-8")
+    Path("plan.yaml").write_text(SCREENSHOTS.plan_text(name), encoding="utf-8")
     svg, text = asyncio.run(SCREENSHOTS.picture(name, size, []))
     digest = hashlib.sha256(svg.encode()).hexdigest()
     file = FOLDER / f"{name}-{size[0]}x{size[1]}.txt"

@@ -201,7 +201,8 @@ def _with_twin(line: Text, i: int, n: int) -> Text:
     return Text(" ").append_text(line).append(f" {edge}", "dim").append(" ")
 
 
-PART_STYLES = ("cyan", "yellow", "magenta", "red", "green", "blue", "bright_yellow", "white")
+PART_STYLES = ("cyan", "yellow", "magenta", "green", "blue", "bright_yellow", "white", "dim")
+"""Colours that the terminals' themes keep apart: red often is magenta's."""
 
 
 def stacked(parts: Sequence[tuple[float, str]], n_cells: int) -> Text:
