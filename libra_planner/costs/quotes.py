@@ -73,6 +73,7 @@ class Quote:
     support_usd, support : of one, for all years of use, and the same in its currency.
     tax_fraction : of the item :data:`TAX`, over the price of everything; its ``usd`` is 0.
     currency, amount, rate : what it is in, the price of one there, and what that is worth in USD.
+    list_amount : the price of one there before its discount; 0 where the file names none.
     discount_fraction : that its price has got already.
     is_chosen : whether the file chooses it, whatever others ask.
     listed : the catalogue's own price; ``None`` where it has none.
@@ -107,6 +108,7 @@ class Quote:
     currency: str = "USD"
     amount: float = 0.0
     rate: float = 1.0
+    list_amount: float = 0.0
     discount_fraction: float = 0.0
     is_chosen: bool = False
     listed: Listed | None = field(default=None, compare=False)
@@ -126,10 +128,25 @@ class Quote:
     def source(self) -> str:
         """From whom and when, for people, and what others ask."""
         ends = f", valid until {self.valid_until}" if self.valid_until else ""
-        note = f" ({self.note})" if self.note else ""
+        note = f" ({self.terms})" if self.terms else ""
         note += ", chosen in the file" if self.is_chosen and self.others else ""
         also = f"; also quoted: {self.also}" if self.others else ""
         return f"quote of {self.seller}, {self.date}{ends}{note}{also}"
+
+    @property
+    def terms(self) -> str:
+        """Its discount and rate, and its note.
+
+        >>> own = {"currency": "EUR", "amount": 28.5, "list_amount": 30.0, "rate": 1.1}
+        >>> Quote("n", 31.35, "A", "d", note="offer 7", discount_fraction=0.05, **own).terms
+        '30 EUR less 5% at 1.1 USD; offer 7'
+        """
+        less = f" less {100 * self.discount_fraction:g}%" if self.discount_fraction else ""
+        rate = f" at {self.rate:g} USD" if self.currency != "USD" else ""
+        own = f"{self.list_amount or self.amount:.12g} {self.currency}{less}{rate}"
+        own = own if less or rate else ""
+        own = f"{100 * self.tax_fraction:.12g}% of everything" if self.item == TAX else own
+        return "; ".join(filter(None, (own, self.note)))
 
     @property
     def also(self) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -301,7 +301,7 @@ def _cell(name: str, text: str) -> Any:
 
 def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
     file, off = os.path.basename(place.file), Decimal(repr(spec.discount or 0)) / 100
-    price = float(Decimal(repr(spec.price)) * (1 - off))
+    price = float(_to_cents(Decimal(repr(spec.price)) * (1 - off), item))
     if item == TAX:
         share = float(Decimal(repr(spec.price)) / 100)
         who = (spec.seller, spec.date, spec.valid_until, spec.note)
@@ -310,29 +310,33 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         float(Decimal(repr(amount or 0)) * Decimal(repr(spec.rate or 1.0)))
         for amount in (price, spec.support)
     )
-    less = f" less {spec.discount:g}%" if spec.discount else ""
-    rate = f" at {spec.rate:g} USD" if spec.rate else ""
-    own = f"{spec.price:g} {spec.currency}{less}{rate}" if less or rate else None
-    note = "; ".join(filter(None, (own, spec.note))) or None
     return Quote(
         item,
         usd,
         spec.seller,
         spec.date,
         spec.valid_until,
-        note,
+        spec.note,
         part_number=spec.part_number or "",
         n_lead_days=spec.n_lead_days,
         support_usd=support_usd,
         support=spec.support or 0.0,
         currency=spec.currency,
         amount=price,
+        list_amount=spec.price if spec.discount else 0.0,
         discount_fraction=float(off),
         rate=spec.rate or 1.0,
         is_chosen=spec.chosen == "yes",
         file=file,
         place=place,
     )
+
+
+def _to_cents(price: Decimal, item: str) -> Decimal:
+    """What an order can have as a price of one, in whole cents; what is below half a one stays."""
+    if _tier_part(item):
+        return price
+    return price.quantize(Decimal("0.01"), ROUND_HALF_UP) or price
 
 
 def _tier_part(item: str) -> tuple[str, str] | None:

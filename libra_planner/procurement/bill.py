@@ -46,6 +46,8 @@ class Price:
     seller, currency : of a quote; no seller of what is no quote.
     rate : what one unit of the currency is worth in USD.
     amount, support_amount : the same as ``usd`` and ``support_usd`` in the currency of a quote.
+    list_amount, discount_fraction : the amount before a discount that it has got, and how much.
+    note : of a quote, such as its number.
 
     Examples
     --------
@@ -66,6 +68,9 @@ class Price:
     rate: float = 1.0
     amount: Decimal | None = None
     support_amount: Decimal | None = None
+    list_amount: Decimal | None = None
+    discount_fraction: float = 0.0
+    note: str = ""
 
     @property
     def is_quoted(self) -> bool:
@@ -367,6 +372,7 @@ class Line:
     n_ports, n_free_ports : of switches that are parts: all ports, and those without a cable.
     speed_Bps : that its ports run at; 0 where nothing is chosen by its speed.
     n_covered : units that its spares stand in for; by default its own.
+    length_m : of a cable, as it is assumed; 0 of all else.
 
     Examples
     --------
@@ -385,6 +391,7 @@ class Line:
     n_free_ports: int = 0
     speed_Bps: float = 0.0
     n_covered: int | None = None
+    length_m: float = 0.0
 
     @property
     def dimension(self) -> str:

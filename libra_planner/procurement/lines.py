@@ -332,12 +332,13 @@ class FabricShop:
         medium = self.parts.medium(speed_Bps, length_m)
         note = f"{length_m:g} m assumed"
         if medium.kind != bill.OPTIC:
-            yield Line(bill.NETWORK, tier, medium, cable.n_cables, note, speed_Bps=speed_Bps)
+            own = Line(bill.NETWORK, tier, medium, cable.n_cables, note, speed_Bps=speed_Bps)
+            yield replace(own, length_m=length_m)
             return
         both = f"two per cable, {note}"
         yield Line(bill.NETWORK, tier, medium, 2 * cable.n_cables, both, speed_Bps=speed_Bps)
         fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", bill.FIBRE)
-        yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note)
+        yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note, length_m=length_m)
 
 
 def _tier(label: str, tier: str) -> str:

@@ -47,6 +47,7 @@ def _support(lines: Sequence[Line]) -> Iterator[Line]:
             name, what = support_name(part), "for all years of use"
             own = replace(price, usd=price.support_usd, amount=price.support_amount)
             own = replace(own, low_usd=None, high_usd=None, support_usd=None, support_amount=None)
+            own = replace(own, list_amount=None, discount_fraction=0.0)
             n_units = sum(line.n_units for line in supported if line.part.name == part.name)
             yield Line(SUPPORT, "all", Part(name, SUPPORT, what, own), n_units)
 
@@ -72,6 +73,9 @@ def _quoted(part: Part, quote: Quote | None) -> Part:
         rate=quote.rate,
         amount=Decimal(repr(quote.amount)) if quote.amount else None,
         support_amount=Decimal(repr(quote.support)) if quote.support else None,
+        list_amount=Decimal(repr(quote.list_amount)) if quote.list_amount else None,
+        discount_fraction=quote.discount_fraction,
+        note=quote.note or "",
     )
     number, n_days = quote.part_number or part.part_number, quote.n_lead_days
     days = part.n_lead_days if n_days is None else n_days
@@ -112,6 +116,20 @@ class OrderLine:
     def n_bought(self) -> int:
         """Units in use and spares."""
         return sum(line.n_bought for line in self.lines)
+
+    @property
+    def lengths(self) -> dict[float, int]:
+        """Units by their length in metres, shortest first; empty of what has none.
+
+        >>> fibre = Part("f", "fibre", "")
+        >>> OrderLine((Line("network", "a", fibre, 8, length_m=50.0),)).lengths
+        {50.0: 8}
+        """
+        found = dict.fromkeys(sorted(x.length_m for x in self.lines if x.length_m), 0)
+        for line in self.lines:
+            if line.length_m:
+                found[line.length_m] += line.n_bought
+        return found
 
     @property
     def bought(self) -> tuple[Line, ...]:
@@ -162,6 +180,11 @@ class Order:
     def amount(self) -> Decimal:
         """All of it in its currency."""
         return sum((line.amount + line.support_amount for line in self.lines), ZERO)
+
+    @property
+    def has_support(self) -> bool:
+        """Whether support of any part is ordered, too."""
+        return any(line.support for line in self.lines)
 
     @property
     def rate_day(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
@@ -21,6 +21,7 @@ from libra_planner.errors import (
     UnitError,
     closest,
     more_faults,
+    refuse,
     shown,
 )
 from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole, scalar
@@ -335,6 +336,7 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
     value = document.at(key)
     if not isinstance(value, dict):
         place = document.place(key)
+        refuse(_of_quotes(model, value, place))
         got = f"got {shown(value)}"
         raise SpecError(Fault(got, "expected a map of keys and values", "", path_of(key), place))
     try:
@@ -346,6 +348,13 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
         if len(errors) > MOST_SHOWN:
             faults.append(more_faults(len(errors) - MOST_SHOWN, Place(document.file)))
         raise SpecError(*dict.fromkeys(faults)) from None
+
+
+def _of_quotes(model: type[BaseModel], value: Any, place: Place) -> Iterator[Fault]:
+    """A CSV file of quotes in the place of a plan."""
+    head = value.split()[0].split(",") if isinstance(value, str) and value.strip() else []
+    if "fabric" in model.model_fields and {"item", "price"} <= {*head}:
+        yield Fault("got quotes", f"expected {_PLAN}", _PRICED, "", place)
 
 
 def refuse_other_kind(model: type[BaseModel], document: Document, key: Key = ()) -> None:
@@ -362,6 +371,7 @@ def refuse_other_kind(model: type[BaseModel], document: Document, key: Key = ())
         raise SpecError(fault) from None
 
 
+_PRICED = "a command takes it beside a plan: PLAN --prices FILE"
 _PLAN, _SWEEP = "a plan", "a sweep (base and axes)"
 _TAKEN: Mapping[str, str] = {
     **dict.fromkeys(("transformer", "cnn", "dlrm", "table"), "a plan names it: workload: ./FILE"),
@@ -370,6 +380,7 @@ _TAKEN: Mapping[str, str] = {
     "system": "a plan names it: system: ./FILE",
     "parts": "report, fabric and their like take it: --parts FILE",
     "leaf_spine": "libra-planner flows takes it",
+    "quotes": _PRICED,
 }
 """What takes files by their kind."""
 

@@ -17,7 +17,14 @@ import pytest
 from libra_planner.fabric.realization import realize
 from libra_planner.inputs.plans import open_plan
 from libra_planner.plan.prices import load_price_book
-from libra_planner.plan.quotes import known_items, load_quotes
+from libra_planner.plan.quotes import (
+    CHOSEN,
+    OFFERED,
+    OPTIONAL,
+    REQUIRED,
+    known_items,
+    load_quotes,
+)
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.reading.bundled import resolve
 
@@ -91,7 +98,9 @@ def test_plans_load_and_are_built(
         problem.links,
     )
     assert built.networks[-1].fabric.n_switches == counts
-    # Quotes of all rows, filled in, are read with the plan.
+    # Quotes of all rows, filled in, are read with the plan; every column that is read is there.
+    head = set(Path("q.csv").read_text().splitlines()[0].split(","))
+    assert head == {*REQUIRED, *OPTIONAL, *OFFERED, CHOSEN}
     with open("q.csv", newline="") as file:
         rows = [
             row | {"price": "7", "seller": "Acme", "date": "2026-11-02"}

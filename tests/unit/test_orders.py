@@ -125,9 +125,9 @@ def test_orders_of_the_workbook_follow_its_bill_and_its_prices(comparison, files
     head = next(cell.row for cell in book["A"] if cell.value == "Design A: order of Switches GmbH")
     row = next(i for i in range(head, head + 9) if book[f"A{i}"].value == "switch-64x400g")
     last = next(i for i in range(head, head + 9) if book[f"A{i}"].value == "Total")
-    assert sheets.value("Orders", f"D{row}") == 39000
-    assert sheets.value("Orders", f"G{last}") == float(order.amount) + 1000 * n_bought
-    more_usd = sheets.value("Orders", f"H{last}") - float(order.total_usd)
+    assert sheets.value("Orders", f"E{row}") == 39000
+    assert sheets.value("Orders", f"H{last}") == float(order.amount) + 1000 * n_bought
+    more_usd = sheets.value("Orders", f"I{last}") - float(order.total_usd)
     assert more_usd == pytest.approx(1080 * n_bought)
 
 
@@ -323,6 +323,53 @@ def test_offers_say_their_note_and_what_they_would_change(tmp_path) -> None:
     assert acme["Part number"] == "A-64Q"
     assert acme["In its place, A"].endswith("k more, 60 days instead of 112 days")
     assert acme["In its place, A"].startswith(f"${moved / 1e3:.0f}")
+
+
+def test_an_order_has_the_offer_its_list_price_and_its_discount(tmp_path) -> None:
+    """A buyer writes an order from it: what is ordered, at which price, on which offer."""
+    path = tmp_path / "quotes.csv"
+    path.write_text(OFFERS.replace("40000,EUR", "40000.333,EUR"))
+    found = compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path))
+    ordered = report_payload(found, [])["designs"][0]["orders"]
+    parts = {x["item"]: x for order in ordered for x in order["parts"]}
+    nic, switch = parts["nic-400g"], parts["switch-64x400g"]
+    assert (nic["note"], nic["date"], nic["valid_until"]) == (
+        "offer 4711",
+        "2026-11-05",
+        "2099-12-24",
+    )
+    assert (nic["list_price"], nic["discount_fraction"], nic["unit_price"]) == (1500, 0.08, 1380)
+    assert nic["description"] == "NIC with one port of 400 Gbit/s"
+    assert (switch["list_price"], switch["note"]) == (40000.333, None)
+    # 40,000.333 less 5 % is 38,000.31635: an order has cents.
+    assert switch["unit_price"] == 38000.32
+    assert parts["rack"]["date"] is None
+    files = documents(found, ("csv", "md"))
+    rows = [row for i in (1, 2) for row in _rows(files, f"report-order-a-{i}.csv")]
+    [row] = [row for row in rows if row["Part"] == "switch-64x400g"]
+    assert (row["Unit price, EUR"], row["List price, EUR"]) == ("38000.32", "40000.33")
+    assert (row["Discount"], row["Quoted on"]) == ("0.05", "2026-11-10")
+    assert "| Offer |" in files["report.md"]
+
+
+def test_an_order_of_cables_has_their_lengths(comparison, files) -> None:
+    """The lines of the bill are the twin: their notes say the same metres."""
+    one = comparison.candidates[0]
+    lines = [x for x in one.bill.lines if x.part.name == "fibre-om4"]
+    by_length: Counter[float] = Counter()
+    for line in lines:
+        by_length[float(line.note.split()[0])] += line.n_bought
+    assert len(by_length) > 1
+    ordered = report_payload(comparison, [])["designs"][0]["orders"]
+    [fibre] = [x for order in ordered for x in order["parts"] if x["item"] == "fibre-om4"]
+    assert {x["length_m"]: x["n"] for x in fibre["lengths"]} == by_length
+    assert sum(by_length.values()) == fibre["n_bought"]
+    page = files["report.html"]
+    assert "measure before you order" in page
+    # Its bill leaves to orders what they say, so that notes have room.
+    bill = page[page.index('id="table-bill-a"') :].split("</table>")[0]
+    assert "section Orders" in page
+    assert ("Part number" in bill, ">Note<" in bill, ">Seller<" in bill) == (False, True, True)
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,12 @@ def test_sweeps_and_plans_in_each_others_place_are_named(run, tmp_path: Path) ->
     assert run("init", *model).code == 0
     sweep.write_text("base: plan.yaml\naxes: {parallelism.tp: [2, 4]}\n")
     models, books = (bundled.folder(kind) for kind in ("workloads", "cost-models"))
+    quotes = [tmp_path / f"quotes.{suffix}" for suffix in ("csv", "yaml")]
+    quotes[0].write_text("item,price,seller,date\nrack,5000,A,2026-11-02\n")
+    quotes[1].write_text("kind: quotes\nquotes: []\n")
     for command, said in (
+        (("report", quotes[0], "-o", tmp_path / "r"), "got quotes, expected a plan; a command ta"),
+        (("optimize", quotes[1]), "got a file of kind quotes, expected a plan; a command takes it"),
         (("sweep", "plan", models / "gpt3.yaml"), "got a file of kind transformer, expected a sw"),
         (("optimize", books / "clos-2026.yaml"), "expected a plan; a plan names it: cost_model: "),
         (("optimize", sweep), "got a sweep (base and axes), expected a plan"),

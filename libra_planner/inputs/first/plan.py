@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costs.quotes import TIER_PARTS
+from libra_planner.costs.quotes import TAX, TIER_PARTS
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
@@ -25,7 +25,7 @@ from libra_planner.plain_text import visible
 from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, scale_up_domain
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.prices import load_price_book
-from libra_planner.plan.quotes import OFFERED, OPTIONAL, PER_GBPS, REQUIRED
+from libra_planner.plan.quotes import CHOSEN, OFFERED, OPTIONAL, PER_GBPS, PERCENT, REQUIRED
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.reading import bundled
@@ -432,8 +432,8 @@ def check_model(name: str, beside: Path) -> None:
 
 
 def quotes_text(plan: FirstPlan) -> str:
-    """A CSV file of quotes to fill in: of the NPU, of parts of every network, of the tiers."""
-    names = [*REQUIRED[:2], *OPTIONAL[:3], *REQUIRED[2:], "valid_until", *OFFERED, "note"]
+    """A CSV file of quotes to fill in: of the NPU, parts of every network, the tiers, and tax."""
+    names = [*REQUIRED[:2], *OPTIONAL[:3], *REQUIRED[2:], "valid_until", *OFFERED, CHOSEN, "note"]
     file = io.StringIO()
     writer = csv.DictWriter(file, names, lineterminator="\n")
     writer.writeheader()
@@ -457,3 +457,4 @@ def _rows(plan: FirstPlan) -> Iterable[dict[str, str]]:
         for kind in TIER_PARTS:
             if getattr(tiers[tier], f"{kind}_usd_per_GBps"):
                 yield {"item": f"{tier}.{kind}", "unit": PER_GBPS, "note": f"{kind} of the {tier}"}
+    yield {"item": TAX, "unit": PERCENT, "note": "over the price of everything"}

@@ -135,7 +135,10 @@ def origin_section(comparison: Comparison) -> Section:
     rows: list[list[Value]] = [["command", origin.command, ""]]
     rows += [["version", name, version] for name, version in origin.versions]
     rows += [[role, name, sha256] for role, name, sha256 in origin.files]
-    text = "The same files, versions and command give the same bytes on the same day."
+    text = (
+        "The same files, versions and command give the same bytes on the same day, from the same "
+        "folder. Where -o writes to makes no difference."
+    )
     headings = ["What", "Name", "Version or SHA-256"]
     one = table("origin", "Inputs and versions", headings, rows)
     title = "How to make this report again"

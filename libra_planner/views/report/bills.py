@@ -274,15 +274,16 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         "Note": lambda line: line.note,
     }
     label = "Total" if not one.bill.missing else "Total of the lines with a price"
-    whole = percent(1.0 if total else None)
     kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
-    last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole]
+    last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, percent(1.0 if total else None)]
     last += [""] * (len(columns) - len(last))
     note = (
         "Spares of a part are one stock for all its lines, and stand on that of most units. What "
         "each price rests on, in full: section Prices. Power and share of every line: workbook "
         "and CSV."
     )
+    ordered = [name for name in _ordered(one) if name in columns]
+    note += f" {', '.join(ordered)}: section Orders." if ordered else ""
     caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
         caption,
@@ -293,8 +294,14 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         note=note,
         is_sortable=True,
         dispensable=("Group", "W each", "kW", "Share", "Note"),
-        off_page=("W each", "kW", "Share"),
+        off_page=("W each", "kW", "Share", *ordered),
     )
+
+
+def _ordered(one: Candidate) -> Iterator[str]:
+    """What orders say, too, where there are any: a page has room for notes in their place."""
+    if any(line.part.price and line.part.price.seller for line in one.bill.lines):
+        yield from (name for name in _OFFERS if name != "Seller")
 
 
 _OFFERS: Mapping[str, Callable[[Part], Value]] = {

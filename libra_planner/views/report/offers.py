@@ -15,7 +15,17 @@ from libra_planner.procurement.quotes import Order, OrderLine, amount_of, orders
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd, usd
+from libra_planner.views.cells import (
+    NUMBER,
+    Cell,
+    Section,
+    Table,
+    Value,
+    number,
+    percent,
+    round_usd,
+    usd,
+)
 from libra_planner.views.report.bills import UNITS, USD, known, lines_sum, price_cell, rate_cell
 
 _Offer: TypeAlias = tuple[Quote, str, Quote]
@@ -86,7 +96,7 @@ def offer_section(comparison: Comparison) -> Section | None:
     best = comparison.candidates[comparison.chosen]
     more: dict[str, Callable[[Quote], Value]] = {
         "Part number": lambda x: x.part_number,
-        "Note": lambda x: x.note or "",
+        "Note": lambda x: x.terms,
     }
     shown = {name: of for name, of in more.items() if any(of(x) for x, *_ in found)}
     columns: dict[str, Callable[[_Offer], Value]] = {
@@ -96,7 +106,7 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Price": lambda x: _amount(x[0]),
         "Currency": lambda x: "percent" if x[0].item == TAX else x[0].currency,
         "Price, $": lambda x: "" if x[0].item == TAX else usd(x[0].usd),
-        "Support, $": lambda x: usd(x[0].support_usd) if x[0].support_usd else "",
+        "Support, $": lambda x: usd(x[0].support_usd or ""),
         "Lead time, days": lambda x: _days(x[0].n_lead_days),
         "Date": lambda x: x[0].date,
         "Valid until": lambda x: x[0].valid_until or "",
@@ -111,7 +121,10 @@ def offer_section(comparison: Comparison) -> Section | None:
         "here are values: to try another one, change the sheet Prices."
     )
     caption = f"Offers of {comparison.shop.quotes[0].file}"
-    one = cells.table_of(caption, found, columns, key="offers", note=note, is_sortable=True)
+    other = ("Price", "Currency", "Date")  # Price in dollars and Note say them on paper.
+    one = cells.table_of(
+        caption, found, columns, key="offers", note=note, is_sortable=True, dispensable=other
+    )
     return Section("offers", "Offers", "Offers", tables=(one,))
 
 
@@ -144,19 +157,22 @@ def _change_text(one: Candidate, offer: _Offer) -> str:
 
 
 def _amount(one: Quote) -> Value:
-    return number(100 * one.tax_fraction, 4) if one.item == TAX else number(one.amount, 2)
+    if one.item == TAX:
+        return number(100 * one.tax_fraction, 4)
+    amount = one.amount if one.tier_part else to_cents(one.amount)
+    return Cell(amount, kind=NUMBER, digits=2)
 
 
 def offers_payload(comparison: Comparison) -> list[dict[str, Any]]:
     """The offers for JSON."""
     names = ("item", "seller", "amount", "currency", "rate", "usd", "support_usd", "tax_fraction")
-    more = ("discount_fraction", "n_lead_days", "date", "valid_until", "part_number", "note")
+    more = ("discount_fraction", "n_lead_days", "date", "valid_until", "part_number")
     best, found = comparison.candidates[comparison.chosen], []
     for offer in _offers(comparison):
         change_usd, (one, why, _) = _change_usd(best, offer), offer
         own = {"counts": why.startswith("counts"), "why": why}
         own |= {"change_usd": None if change_usd is None else float(change_usd)}
-        found.append({**cells.attributes(one, *names, *more), **own})
+        found.append({**cells.attributes(one, *names, *more), "note": one.terms or None, **own})
     return found
 
 
@@ -180,12 +196,18 @@ def _order_line(line: OrderLine) -> dict[str, Any]:
     return {
         "item": part.name,
         "part_number": part.part_number or None,
+        "description": part.description,
         "n_bought": line.n_bought,
+        "lengths": [{"length_m": length_m, "n": n} for length_m, n in line.lengths.items()],
         "unit_price": float(amount_of(part)) if price else None,
+        "list_price": float(price.list_amount) if price and price.list_amount else None,
+        "discount_fraction": price.discount_fraction if price else 0.0,
         "usd": float(line.total_usd) if price else None,
         "support_usd": float(support.extended_usd or ZERO) if support else 0.0,
         "n_lead_days": part.n_lead_days,
+        "date": price.as_of if price and price.is_quoted else None,
         "valid_until": price.valid_until if price else None,
+        "note": (price and price.note) or None,
     }
 
 
@@ -202,8 +224,12 @@ def order_section(comparison: Comparison) -> Section | None:
     ]
     text = (
         "One table for each seller and currency. Quantities are those of all lines of the bill, "
-        "with spares; support is of the units in use. Dollars of one are rounded to the cent."
+        "with spares; support is of the units in use. Prices of one are rounded to the cent."
     )
+    if any(line.length_m for line in designs[chosen].bill.lines):
+        text += (
+            " Lengths of cables are assumed (cable_lengths_m of --parts): measure before you order."
+        )
     return Section("orders", "Orders", "Orders", (text,), tables=tuple(tables))
 
 
@@ -213,7 +239,7 @@ def _order_tables(comparison: Comparison, one: Candidate) -> Iterator[Table]:
     columns: dict[str, Callable[[Order], Value]] = {
         "Seller": seller_name,
         "Parts": lambda x: cells.count(len(x.lines)),
-        "Amount": lambda x: _money(x, x.amount, f"[{_key(one, found, x)}/t{_AMOUNT}]"),
+        "Amount": lambda x: _money(x, x.amount, f"[{_key(one, found, x)}/t{_amount_column(x)}]"),
         "Currency": lambda x: x.currency,
         "Rate, $": lambda x: (
             "" if x.currency == USD else number(x.rate, 6, rate_cell(comparison, x.currency))
@@ -229,23 +255,52 @@ def _order_tables(comparison: Comparison, one: Candidate) -> Iterator[Table]:
         yield _order_table(comparison, one, order, _key(one, found, order))
 
 
-_AMOUNT = 6
-"""Column of the totals of an order in its currency; those in dollars stand there or behind it."""
+def _amount_column(order: Order) -> int:
+    """Column of the totals of an order in its currency; those in dollars stand there or behind."""
+    return 7 if order.has_support else 5
 
 
 def _usd_column(order: Order) -> int:
-    return _AMOUNT + (order.currency != USD)
+    return _amount_column(order) + (order.currency != USD)
 
 
 def _money(order: Order, amount: Decimal | None, expression: str = "") -> Cell:
     """An amount in the currency of an order."""
     if order.currency == USD:
         return usd(amount, expression)
-    return number(None if amount is None else float(amount), 2, expression)
+    return Cell(None if amount is None else to_cents(amount), expression, NUMBER, 2)
 
 
 def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str) -> Table:
     """One order: every part once, in the currency of its quotes."""
+    own, at = order.currency, _amount_column(order)
+    total_usd = usd(order.total_usd, f"SUM([r{at + 1}])")
+    in_usd: dict[str, Callable[[OrderLine], Value]] = {
+        "Total, $": lambda x: usd(x.total_usd, lines_sum(one, lambda line: line in x.bought))
+    }
+    columns: dict[str, Callable[[OrderLine], Value]] = {
+        "Part": lambda x: x.part.name,
+        "Part number": lambda x: x.part.part_number,
+        "Description": lambda x: x.part.description,
+        "Quantity": lambda x: cells.count(
+            x.n_bought, lines_sum(one, lambda line: line in x.lines, UNITS)
+        ),
+        **_amounts(comparison, one, order),
+        **({} if own == USD else in_usd),
+        **_terms(order),
+    }
+    sums = [_money(order, order.amount, f"SUM([r{at}])"), *([total_usd] * (own != USD))]
+    total: list[Value] = ["Total", *[""] * (at - 1), *sums]
+    total += [""] * (len(columns) - len(total))
+    what = f"order of {order.seller}" if order.seller else seller_name(order)
+    caption, twice = f"Design {one.letter}: {what}", ("Description", f"Line total, {own}")
+    return cells.table_of(caption, order.lines, columns, key=key, total=total, dispensable=twice)
+
+
+def _amounts(
+    comparison: Comparison, one: Candidate, order: Order
+) -> dict[str, Callable[[OrderLine], Value]]:
+    """Columns of what an order costs in its currency; with support, where any part has it."""
 
     def money(x: OrderLine, amount: Decimal, expression: str) -> Cell:
         shown = None if x.part.price is None else amount
@@ -253,36 +308,50 @@ def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str)
 
     def support(x: OrderLine) -> Value:
         if x.support is None:
-            return ""
+            return usd("")
         n_units = lines_sum(one, lambda line: line is x.support, UNITS)
         price = _unit_price(comparison, x.support.part)
         return _money(order, x.support_amount, f"ROUND({n_units}*{price},2)")
 
-    own, total_usd = order.currency, usd(order.total_usd, f"SUM([r{_AMOUNT + 1}])")
-    in_usd: dict[str, Callable[[OrderLine], Value]] = {
-        "Total, $": lambda x: usd(x.total_usd, lines_sum(one, lambda line: line in x.bought))
+    own, units = order.currency, "ROUND([c3]*[c4],2)"
+    unit: dict[str, Callable[[OrderLine], Value]] = {
+        f"Unit price, {own}": lambda x: money(x, amount_of(x.part), _unit_price(comparison, x.part))
     }
-    columns: dict[str, Callable[[OrderLine], Value]] = {
-        "Part": lambda x: x.part.name,
-        "Part number": lambda x: x.part.part_number,
-        "Quantity": lambda x: cells.count(
-            x.n_bought, lines_sum(one, lambda line: line in x.lines, UNITS)
-        ),
-        f"Unit price, {own}": lambda x: money(
-            x, amount_of(x.part), _unit_price(comparison, x.part)
-        ),
-        f"Line total, {own}": lambda x: money(x, x.amount, "ROUND([c2]*[c3],2)"),
+    if not order.has_support:
+        return {**unit, f"Total, {own}": lambda x: money(x, x.amount, units)}
+    return {
+        **unit,
+        f"Line total, {own}": lambda x: money(x, x.amount, units),
         f"Support, {own}": support,
-        f"Total, {own}": lambda x: money(x, x.amount + x.support_amount, "[c4]+N([c5])"),
-        **({} if own == USD else in_usd),
+        f"Total, {own}": lambda x: money(x, x.amount + x.support_amount, "[c5]+N([c6])"),
+    }
+
+
+def _terms(order: Order) -> dict[str, Callable[[OrderLine], Value]]:
+    """Columns of what an offer says beside its price; those that some order lacks, where filled."""
+    always: dict[str, Callable[[OrderLine], Value]] = {
         "Lead time, days": lambda x: _days(x.part.n_lead_days),
         "Valid until": lambda x: (x.part.price and x.part.price.valid_until) or "",
     }
-    sums = [_money(order, order.amount, f"SUM([r{_AMOUNT}])"), *([total_usd] * (own != USD))]
-    total: list[Value] = ["Total", *[""] * (_AMOUNT - 1), *sums, "", ""]
-    what = f"order of {order.seller}" if order.seller else seller_name(order)
-    caption = f"Design {one.letter}: {what}"
-    return cells.table_of(caption, order.lines, columns, key=key, total=total)
+    some: dict[str, Callable[[OrderLine], Value]] = {
+        "Offer": lambda x: x.part.price.note if x.part.price else "",
+        "Quoted on": lambda x: x.part.price.as_of if x.part.price and order.is_quoted else "",
+        f"List price, {order.currency}": partial(_list_price, order),
+        "Discount": lambda x: (
+            percent(x.part.price.discount_fraction, 2)
+            if x.part.price and x.part.price.discount_fraction
+            else ""
+        ),
+        "Lengths": lambda x: ", ".join(f"{n:,} of {at:g} m" for at, n in x.lengths.items()),
+    }
+    filled = {name: of for name, of in some.items() if any(map(of, order.lines))}
+    return {**always, **filled}
+
+
+def _list_price(order: Order, line: OrderLine) -> Value:
+    """The price of one before its discount."""
+    price = line.part.price
+    return _money(order, price.list_amount) if price and price.list_amount else ""
 
 
 def _price_cell(comparison: Comparison, part: Part) -> str:
