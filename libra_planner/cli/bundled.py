@@ -141,3 +141,16 @@ def import_libra(options: argparse.Namespace) -> None:
     say(map(str, written))
     tell_kept(kept)
     print("The plan has no rules yet: add e.g. 'total == 300 GB/s'.", file=sys.stderr)
+
+
+def import_huggingface(options: argparse.Namespace) -> None:
+    """``libra-planner import huggingface``."""
+    from libra_planner.interop import huggingface
+
+    config, workload = Path(options.config), Path(options.output)
+    made = huggingface.import_huggingface(config, workload, options.sequence_tokens)
+    say((str(workload),))
+    tell_kept(made.kept)
+    text = f"{made.n_parameters:,} parameters, sequences of {made.n_tokens:,} tokens"
+    other = "" if options.sequence_tokens else "; --sequence-tokens N sets others"
+    print(f"{text}{other}. A plan names it: workload: ./{workload.name}", file=sys.stderr)

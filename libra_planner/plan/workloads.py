@@ -135,6 +135,9 @@ def _spec(path: Path, text: str) -> models.WorkloadSpec:
         return WORKLOADS[kind].read(document)
     got = f"got kind {kind!r}" if kind is not None else "got no kind"
     fix = f"add {' or '.join(repr(f'kind: {name}') for name in WORKLOADS)}"
+    if isinstance(document.value, dict) and "model_type" in document.value:
+        got = "got a config of Hugging Face"
+        fix = "write its workload: libra-planner import huggingface CONFIG -o own.yaml"
     raise SpecError(Fault(got, "expected a workload file", fix, "kind", document.place(("kind",))))
 
 

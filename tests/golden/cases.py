@@ -203,7 +203,7 @@ def _bundled() -> Iterator[Case]:
     commands = (
         "",
         *("optimize", "evaluate", "check", "pareto", "collective", "sweep", "flows", "report"),
-        *("list", "schema", "import", "tui", "import libra"),
+        *("list", "schema", "import", "tui", "import libra", "import huggingface"),
         *(f"sweep {action}" for action in ("plan", "run", "show", "design")),
     )
     yield _case("help/all", *(f"{command} --help" for command in commands), "--version")

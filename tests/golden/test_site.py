@@ -18,7 +18,7 @@ PAGES = [
 ]
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
-_SAVED = r"Save this as `([\w.]+)`:\n\n```yaml\n(.*?)```"
+_SAVED = r"Save this as `([\w.]+)`:\n\n```(?:yaml|json)\n(.*?)```"
 
 
 def _commands(page: Path) -> list[tuple[str, list[str]]]:

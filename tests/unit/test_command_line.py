@@ -47,7 +47,9 @@ def test_help_names_every_command_under_who_asks_for_it(run) -> None:
 @pytest.mark.parametrize("command", ["", *command_names()])
 def test_help_fits_80_columns(command: str, run, monkeypatch) -> None:
     """A command under another one is asked with it."""
-    over = dict.fromkeys(("plan", "run", "show", "design"), "sweep") | {"libra": "import"}
+    over = dict.fromkeys(("plan", "run", "show", "design"), "sweep") | dict.fromkeys(
+        ("libra", "huggingface"), "import"
+    )
     words = [word for word in (over.get(command, ""), command) if word]
     monkeypatch.setenv("COLUMNS", "80")
     result = run(*words, "--help")

@@ -286,8 +286,21 @@ def _import_libra() -> Arguments:
     )
 
 
+def _import_huggingface() -> Arguments:
+    tokens = "of a sequence in training; default 4,096, or what the model takes if less"
+    return (
+        text("config", "CONFIG", "config.json of a language model on Hugging Face"),
+        text("-o --output", "WORKLOAD", "workload to write", required=True),
+        number("--sequence-tokens", 1, 10**9, tokens),
+    )
+
+
 _LIBRA = "Write a plan, a workload and a price book from LIBRA's four input files."
-_IMPORTS: Commands = {"libra": ("bundled:import_libra", _LIBRA, _import_libra)}
+_HUGGINGFACE = "Write a workload from the config.json of a model on Hugging Face."
+_IMPORTS: Commands = {
+    "libra": ("bundled:import_libra", _LIBRA, _import_libra),
+    "huggingface": ("bundled:import_huggingface", _HUGGINGFACE, _import_huggingface),
+}
 
 
 def _completion() -> Arguments:

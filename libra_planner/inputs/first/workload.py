@@ -49,6 +49,18 @@ def workload_text(name: str, model: str, beside: Path) -> str:
     # change any number; take the # away from a key to add it
     """
     spec = transformer_spec(bundled.resolve("workloads", model, beside))
+    return shape_text(name, model, spec.model_copy(update={"assumptions": []}))
+
+
+def shape_text(name: str, model: str, spec: TransformerSpec) -> str:
+    """A workload file of a name with a shape, which is that of a model.
+
+    Parameters
+    ----------
+    name : of the file.
+    model : what the shape is called.
+    spec : what the file says.
+    """
     return "".join(f"{line}\n" for line in _lines(name, model, spec))
 
 
@@ -68,6 +80,8 @@ def _lines(name: str, model: str, spec: TransformerSpec) -> Iterator[str]:
     told = ("kind", "source", "architecture", "assumptions", "compute")
     for key in sorted(given.keys() - {*told}):
         yield _line(f"{key}: {_flow(given[key])}", _about(TransformerSpec, key))
+    if spec.assumptions:
+        yield from ("assumptions:", *(f"  - {json.dumps(one)}" for one in spec.assumptions))
 
 
 def _shape(spec: ArchitectureSpec) -> Iterator[str]:
