@@ -110,8 +110,9 @@ class _Config(FaultCollector):
         family = value["model_type"]
         if not isinstance(family, str) or family not in _FAMILIES:
             expected = f"expected one of {', '.join(_FAMILIES)}"
-            fix = closest(str(family), _FAMILIES)
-            fix = fix or "write a workload by hand: libra-planner init --workload own.yaml"
+            near = closest(str(family), _FAMILIES)
+            by_hand = "write a workload by hand: libra-planner init --workload own.yaml"
+            fix = near if near.startswith("did") else by_hand
             place = self.document.place(("model_type",))
             raise SpecError(Fault(f"got {shown(family)}", expected, fix, "model_type", place))
         return family
@@ -263,8 +264,11 @@ def _deepseek(config: _Config) -> _Read:
 def _gpt_oss(config: _Config) -> _Read:
     """OpenAI's open weights: biases everywhere, windows in the layers that the config names."""
     kinds = config.document.value.get("layer_types")
-    if not isinstance(kinds, list):
-        config.note(Fault(f"got {shown(kinds)}", "expected a list"), ("layer_types",))
+    n_layers = config.count("num_hidden_layers")
+    if not isinstance(kinds, list) or len(kinds) != n_layers:
+        expected = f"expected a list with a kind for each of {n_layers} layers"
+        got = f"got {len(kinds)} kinds" if isinstance(kinds, list) else f"got {shown(kinds)}"
+        config.note(Fault(got, expected), ("layer_types",))
         kinds = []
     n = kinds.count("sliding_attention")
     window = {"window": config.count("sliding_window"), "window_layers": n} if n else {}

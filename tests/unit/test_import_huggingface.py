@@ -145,6 +145,7 @@ def test_windows_are_those_of_the_layers_that_have_them(imported) -> None:
     ("change", "told"),
     [
         ({"model_type": "gemma3"}, "model_type: got 'gemma3', expected one of llama, mistral"),
+        ({"model_type": "gemma3"}, "gpt_oss; write a workload by hand: libra-planner init"),
         ({"model_type": "lama"}, "did you mean llama?"),
         ({"hidden_size": "4096"}, "hidden_size: got '4096', expected a whole number"),
         ({"num_key_value_heads": 5}, "got kv_heads 5 for 32 heads"),
@@ -170,6 +171,12 @@ def test_layers_that_alternate_and_keys_that_are_missing_are_refused(imported) -
     result, _ = imported(lacking)
     assert "first_k_dense_replace: got nothing, expected a whole number" in result.err
     assert imported([1, 2])[0].code == 2
+
+
+def test_a_list_of_kinds_has_one_for_each_layer(imported) -> None:
+    result, own = imported({**GPT_OSS, "layer_types": ["sliding_attention", "full_attention"]})
+    assert "layer_types: got 2 kinds, expected a list with a kind for each of 36" in result.err
+    assert not own.exists()
 
 
 def test_a_config_in_the_place_of_a_workload_names_the_import(tmp_path: Path, run) -> None:
