@@ -87,6 +87,8 @@ WORDS = _PARTS_OF_STEP | {
     "network_cost_usd": "of the network alone",
     "fixed_cost_usd": "of NPUs and all else that no bandwidth changes",
     "bill_fabric_usd": "of the network from whole parts, as `report` buys it; null if not known",
+    "objective_as_bought": "of `performance_per_cost`, step time on whole ports x cost with whole "
+    "parts; null if not known, and for other objectives",
     "cost_usd_by_dimension": "network cost of every dimension",
     "busy_fraction_by_dimension": "of the step time, in which NPUs send over the dimension",
     "optimality_gap": "objective over its proven bound, less 1",

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from libra_planner.costs.bills import BillTable, FabricOption
-from libra_planner.errors import SpecError
+from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import realize
 from libra_planner.inputs.parts import BUNDLED_PARTS, Catalogue, load_parts, plan_npu
 from libra_planner.plan import problem as plans
+from libra_planner.plan.options import BILL, RULED_OUT
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
 from libra_planner.procurement import lines
@@ -92,10 +93,29 @@ def build_plan(
     SpecError
         With every fault found.
     """
-    problem = plans.build_plan(document, beside, bills.parts, holds_memory=holds_memory)
+    try:
+        problem = plans.build_plan(document, beside, bills.parts, holds_memory=holds_memory)
+    except SpecError as error:
+        raise SpecError(*error.faults, *_further_faults(document, error, beside, bills)) from None
     if problem.prices.choice is None:
         return problem
     return billed(problem, bills, bills.npu(document, beside))
+
+
+def _further_faults(
+    document: Document, error: SpecError, beside: Path, bills: Bills
+) -> tuple[Fault, ...]:
+    """What else ``prices: bill`` asks of a plan whose only faults are what it rules out."""
+    is_other = {fault.path for fault in error.faults} - set(RULED_OUT)
+    if is_other or document.value.get("prices") != BILL:
+        return ()
+    kept = {key: value for key, value in document.value.items() if key not in RULED_OUT}
+    without = replace(document, value=kept)
+    try:
+        fabric_options(plans.build_plan(without, beside, bills.parts, holds_memory=False))
+    except SpecError as further:
+        return further.faults
+    return ()
 
 
 def billed(problem: Problem, bills: Bills, npu: Part | None) -> Problem:

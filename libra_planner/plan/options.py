@@ -272,6 +272,8 @@ BILL_KEY: Key = ("fabric", "bill_options")
 """Where a plan with ``prices: bill`` lists what can be bought."""
 
 LINEAR, BILL = "linear", "bill"
+RULED_OUT = ("fixed_cost",)
+"""Keys of a plan that have no place beside its bill, and that nothing else reads."""
 _NICS = re.compile(r"\s*(?:([0-9]{1,5})\s*[x*]\s*)?(.+)")
 _FILE = re.compile(r"[/\\]|\.(csv|ya?ml)$")
 

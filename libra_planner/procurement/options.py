@@ -13,6 +13,7 @@ from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.sizing import ceil_ratio
 from libra_planner.fabric.topology import SwitchSettings
 from libra_planner.problem import Problem, Rule
+from libra_planner.units import GBIT_PER_S_BPS
 
 MAX_OPTIONS = 100_000
 """Options that are priced one by one: about two minutes on one core."""
@@ -119,13 +120,22 @@ class _Network:
             if dim not in self.dims and dim not in self.fixed_Bps:
                 fix = f"write '{name} == 300 GB/s' in constraints, or fabric.scale_up for a part"
             elif dim == self.dims[0] and not self.nics:
-                fix = "write nics: [1 x 400 Gbps] in fabric.bill_options"
+                fix = f"write nics: [{self._own_nic}] in fabric.bill_options"
             elif dim in self.dims[1:] and not self.shares(dim):
                 fix = f"write tapers: {{{name}: [1, 2]}} in fabric.bill_options"
             else:
                 continue
             got = f"got nothing that determines the bandwidth of {labels[dim]} ({tiers[dim]})"
             yield option_fault(self.problem, got, "expected it with prices: bill", fix)
+
+    @property
+    def _own_nic(self) -> str:
+        """NICs that the plan itself speaks of, as a fix names them."""
+        n, dim = self.settings.n_nics or 1, self.dims[0]
+        rules = [x for x in self.problem.rules if x.sense in ("<=", "==") and not x.cost_factor]
+        most_Bps = [x.bound / x.coefficients[dim] for x in rules if _only_dim(x) == dim]
+        speed_Bps = self.settings.port_speed_Bps or min(most_Bps, default=n * 50e9) / n
+        return f"{n} x {speed_Bps / GBIT_PER_S_BPS:.12g} Gbps"
 
     def option(self, nics: tuple[int, float], radix: int, *shares: _Share) -> FabricOption:
         """One option, whose links are as asked for, not yet whole."""

@@ -15,7 +15,13 @@ from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views import cells, plan
-from libra_planner.views.bought.whole_ports import far_bill_usd, network_bill_usd, sold_words
+from libra_planner.views.bought.whole_ports import (
+    AsBought,
+    as_bought,
+    far_bill_usd,
+    network_bill_usd,
+    sold_words,
+)
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.training import memory
 from libra_planner.views.training.step import (
@@ -140,6 +146,7 @@ def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[s
 
 def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     equal, topology = evaluation.equal, problem.topology
+    bought = as_bought(problem, evaluation)
     return {
         "objective_kind": problem.objective,
         **plan.group_payload(problem, evaluation),
@@ -151,6 +158,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **attributes(evaluation, "step_time_s", **plan.PARTS_OF_THE_STEP),
         **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
         "bill_fabric_usd": network_bill_usd(problem, evaluation),
+        "objective_as_bought": bought and bought.objective,
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "busy_fraction_by_dimension": busy_fractions(problem, evaluation),
         "equal_bandwidth": {
@@ -263,6 +271,7 @@ def _fixed_order_line(problem: Problem, fixed_order: FixedOrderOptimum) -> str:
 def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """The value of an objective that the headline does not show."""
     value, relative = evaluation.objective, problem.group_objective != "weighted"
+    found = as_bought(problem, evaluation)
     if value is None:
         yield f"Objective {problem.group_objective}: not known without optimize"
     elif problem.objective == "cost":
@@ -270,10 +279,20 @@ def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     elif problem.objective == "performance_per_cost":
         unit, time = ("", f"{problem.group_objective} time") if relative else (" s", "step time")
         amount = f"[bold]{format_usd(value)}{unit}[/]"
-        yield f"Objective performance_per_cost: {amount} ({time} x cost)"
+        yield f"Objective performance_per_cost: {amount} ({time} x cost){_as_bought(found)}"
     elif relative:
         ratio = "step time over each workload's own optimum"
         yield f"Objective {problem.group_objective}: [bold]{value:.6f}[/] ({ratio})"
+
+
+def _as_bought(found: AsBought | None) -> str:
+    """The same of whole ports, whose money is that of their parts."""
+    if found is None:
+        return ""
+    time, money = format_time(found.step_time_s), format_usd(found.cost_usd)
+    amount = f"[bold]{format_usd(found.objective)} s[/]"
+    text = f"{amount} as bought: {time} on whole ports x {money} with whole parts"
+    return f" at linear prices, {text}"
 
 
 def _against_equal(problem: Problem, evaluation: Evaluation) -> str:

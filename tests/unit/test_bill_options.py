@@ -183,6 +183,18 @@ def test_rules_hold_over_the_options(run, rule: str, holds) -> None:
     assert done["max_violation"] == 0
 
 
+def test_all_that_a_bill_asks_for_is_said_at_once(run) -> None:
+    """With the speed of the plan's own NICs in the fix."""
+    rules = "constraints=[leaf <= 100 GB/s]"
+    words = ("fixed_cost=1 M$", "fabric.bill_options=null", rules)
+    done = run("optimize", EXAMPLE, *(word for one in words for word in ("--set", one)))
+    assert done.code == 2
+    fixed, leaf, spine = done.err.strip().splitlines()
+    assert "got a fixed cost with prices: bill" in fixed
+    assert "write nics: [1 x 800 Gbps] in fabric.bill_options" in leaf
+    assert "write tapers: {spine: [1, 2]}" in spine
+
+
 @pytest.mark.parametrize(
     ("settings", "code", "said"),
     [

@@ -43,6 +43,25 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 MODEL = ("--model", "llama3-8b", "--npu", "h100-sxm")
 
 
+@pytest.mark.parametrize(
+    ("asked", "rule"), [("3", "spine == 17.1875 GB/s"), ("10", "taper(spine) == 8")]
+)
+def test_a_taper_that_whole_links_do_not_make_is_written_as_they_do(run, asked, rule) -> None:
+    """512 links of a group of leaves go up 11 spines, not the 10.7 of 3:1; no command objects."""
+    done = run("init", *MODEL, "--npus", "2048", "--taper", asked)
+    assert f"the next below the {asked}:1 asked for" in done.err
+    text = Path("plan.yaml").read_text()
+    assert rule in text
+    assert f"{asked}:1 that was asked for" in text
+    Path("plan.yaml").write_text(text.replace("parallelism: auto", "parallelism: {tp: 8, dp: 256}"))
+    text = run("optimize", "plan.yaml").out
+    assert "not sold" not in text
+    assert f"Binds: {rule}" in text
+    found = run("check", "plan.yaml", "--policy", "spray", "--json").payload
+    assert found["violated_by_ports"] == []
+    assert found["bandwidth_GBps"] == pytest.approx(found["realized_GBps"], rel=1e-12)
+
+
 def test_an_open_taper_is_chosen(run) -> None:
     """Per dollar, from 1 to 8; where one leaf joins all there is none to choose."""
     assert run("init", *MODEL, "--npus", "512", "--taper", "open").code == 0

@@ -71,6 +71,41 @@ def test_the_headline_has_the_money_of_whole_parts(run, tmp_path) -> None:
     assert f"network cost $11.94M {money} $80.55M linear" in text
 
 
+def _at(nic: str, *settings: str) -> lp.Plan:
+    """The example with NICs of a speed, all 2:1."""
+    speed = {"400": 50, "800": 100}[nic]
+    rules = f"constraints=[leaf == {speed} GB/s, taper(spine) == 2]"
+    return lp.load_plan(PLAN, [f"fabric.realization={{port_speed: {nic} Gbps}}", rules, *settings])
+
+
+def test_two_speeds_of_nics_compare_as_bought_as_their_bills_do() -> None:
+    """Linear prices double with the speed; whole parts do not, and the product says so."""
+    money = {}
+    for nic in ("400", "800"):
+        plan = _at(nic, "objective=performance_per_cost")
+        found = plan.optimize().to_dict()
+        bill = _at(nic, "objective=performance_per_cost", "prices=bill", "fixed_cost=null")
+        whole = bill.optimize().to_dict()
+        network = whole["network_cost_usd"] + found["fixed_cost_usd"]
+        money[nic] = found["objective"], found["objective_as_bought"]
+        assert found["objective_as_bought"] == pytest.approx(whole["step_time_s"] * network)
+    linear, bought = (money["800"][i] / money["400"][i] for i in (0, 1))
+    assert bought < 0.97 * linear
+
+
+def test_the_objective_line_has_the_product_as_bought(run) -> None:
+    ppc = ("--set", "objective=performance_per_cost")
+    text = run("evaluate", PLAN, *ppc, "--bandwidth", "450,40,20").out
+    [line] = [one for one in text.splitlines() if one.startswith("Objective")]
+    built = lp.load_plan(PLAN).evaluate(bandwidth_GBps=[450, 50, 20.3125])
+    time, _, cost = line.rpartition("as bought: ")[2].partition(" s on whole ports x ")
+    assert time == f"{built.step_time_s:.3f}"
+    assert cost.endswith("with whole parts")
+    for other in (("--set", "objective=performance"), (*ppc, "--set", "prices=bill")):
+        asked = ("--set", "fixed_cost=null") if "prices=bill" in other else ()
+        assert "as bought" not in run("optimize", PLAN, *other, *asked).out
+
+
 def test_money_that_is_near_is_said_once() -> None:
     """Also that of a plan whose prices are the bill's."""
     plan = lp.load_plan("0b_bill")

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from libra_planner.inputs.first.plan import (
 )
 from libra_planner.inputs.first.workload import workload_text
 from libra_planner.inputs.training.clusters import nics_of
+from libra_planner.procurement.cluster import FreePorts
 from libra_planner.reading.bundled import is_path
 from libra_planner.units import GBIT_PER_S_BPS
 from libra_planner.views.cluster import free_ports_text
@@ -200,7 +201,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
         options.global_batch,
         os.path.relpath(options.prices, folder) if options.prices else "",
     )
-    wasted = first.check(plan.name, folder)
+    first, wasted = first.checked(plan.name, folder)
     beside = {Path(options.prices): quotes_text(first)} if options.prices else {}
     if options.workload:
         own = Path(options.workload)
@@ -216,11 +217,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
     tell_kept(kept)
     if options.workload:
         say((f"{options.workload} is {model} now: edit it into your own.",), sys.stderr)
-    if first.n_groups == 1 and first.taper != 1:
-        told = f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
-        say((told,), sys.stderr)
-    if wasted is not None:
-        say((f"At list prices {free_ports_text(wasted)}",), sys.stderr)
+    say(_network_words(first, wasted), sys.stderr)
     if options.prices:
         ask = f"Fill in {options.prices}, delete the rows that nobody quoted, then add"
         say(
@@ -229,3 +226,16 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
         )
     command = shlex.join([PROGRAM, "optimize", options.output])
     say((f"next: {command}",), sys.stderr)
+
+
+def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
+    """What became of the taper, and what stays free."""
+    if first.n_groups == 1 and first.taper != 1:
+        yield f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
+    if first.asked_taper is not None:
+        yield (
+            f"Whole links make {first.taper:.4g}:1 at the spines, the next below the "
+            f"{first.asked_taper:g}:1 asked for: the plan has that."
+        )
+    if wasted is not None:
+        yield f"At list prices {free_ports_text(wasted)}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.step.collectives.measured import measured_npu
+from libra_planner.step.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS
 
 _DTYPE = "bf16"
@@ -188,6 +190,7 @@ class FirstPlan:
         the optimizer chooses.
     global_batch : sequences of a step; by default a number that degrees of the NPUs divide.
     quotes : file of quotes that is written beside it; empty for none.
+    asked_taper : where whole links make another ``taper`` of it; else ``None``.
 
     Examples
     --------
@@ -203,6 +206,7 @@ class FirstPlan:
     taper: float | None = 1.0
     global_batch: int | None = None
     quotes: str = ""
+    asked_taper: float | None = None
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -244,6 +248,9 @@ class FirstPlan:
             return (leaf,)
         if self.taper is None:
             return leaf, "taper(spine) >= 1", f"taper(spine) <= {_MOST_CHOSEN:g}"
+        if self.asked_taper is not None and float(f"{self.taper:.4g}") != self.taper:
+            spine_GBps = self.nic_Bps / self.taper / BYTES_PER_S_PER_GBPS
+            return leaf, f"spine == {spine_GBps:.12g} GB/s"
         return leaf, f"taper(spine) == {self.taper:.12g}"
 
     @property
@@ -285,7 +292,7 @@ class FirstPlan:
     def _head(self, name: str) -> Iterator[str]:
         name, model = visible(shlex.quote(name)), visible(self.model)
         nodes = f"{self.n_nodes:,} nodes of {self.domain.n_npus}"
-        taper = "a taper to choose" if self.taper is None else f"{self.taper:g}:1"
+        taper = "a taper to choose" if self.taper is None else f"{self.taper:.4g}:1"
         spines = "" if self.n_groups == 1 else f", {taper} at the spines"
         network = f"a NIC of {self._port_speed} per NPU{spines}"
         yield f"# {model} on {self.n_npus:,} {self.npu}: {nodes}, {network}"
@@ -363,15 +370,20 @@ class FirstPlan:
             yield _line(f"  - {taper[0]}", "links down over links up: optimize chooses")
             yield f"  - {taper[1]}"
             return
+        if self.asked_taper is not None:
+            what = f"{self.taper:.4g}:1 of whole links, the next below the {self.asked_taper:g}:1"
+            yield _line(f"  - {taper[0]}", f"{what} that was asked for")
+            return
         for rule in taper:
             most = max(_MOST_CHOSEN, self.taper or 0)
             choice = f"'taper(spine) >= 1' and 'taper(spine) <= {most:.12g}', with fixed_cost"
             yield _line(f"  - {rule}", f"links down over links up; to choose: {choice}")
 
-    def check(self, name: str, beside: Path) -> FreePorts | None:
-        """Refuse a plan that its commands would refuse.
+    def checked(self, name: str, beside: Path) -> tuple[FirstPlan, FreePorts | None]:
+        """The plan with the taper that whole links make; one that commands would refuse is refused.
 
-        The ports that its switches leave free, at list prices, where that is worth a word.
+        Beside it the ports that its switches leave free, at list prices, where that is worth a
+        word.
 
         Parameters
         ----------
@@ -391,8 +403,16 @@ class FirstPlan:
         catalogue = load_parts()
         bought = purchase(problem, np.array([*inside, *network]), catalogue.parts)
         if self.is_open:
-            return None
-        return free_ports(bought, FabricShop(catalogue.parts, catalogue.assumptions, Book(())))
+            return self, None
+        shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
+        return self._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop)
+
+    def _as_built(self, built_Bps: Array) -> FirstPlan:
+        """The plan at the taper of its whole links, which have at most the one asked for."""
+        built = float(self.nic_Bps / built_Bps[-1])
+        if self.n_groups == 1 or self.taper is None or math.isclose(built, self.taper):
+            return self
+        return replace(self, taper=built, asked_taper=self.taper)
 
 
 def _scalar(text: str) -> str:
@@ -423,7 +443,7 @@ def check_model(name: str, beside: Path) -> None:
     """
     bundled.resolve("workloads", name, beside)
     try:
-        FirstPlan(name, "h100-sxm", 16, 50e9).check("plan", beside)
+        FirstPlan(name, "h100-sxm", 16, 50e9).checked("plan", beside)
     except SpecError as error:
         first = error.faults[0]
         raise SpecError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -121,6 +121,45 @@ def far_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
     if bill_usd is None or problem.purchasable:
         return None
     return bill_usd if abs(bill_usd - linear_usd) > _NEAR_FRACTION * linear_usd else None
+
+
+class AsBought(NamedTuple):
+    """``performance_per_cost`` of whole ports, at the money of their parts."""
+
+    step_time_s: float
+    cost_usd: float
+
+    @property
+    def objective(self) -> float:
+        """Step time x cost, USD s."""
+        return self.step_time_s * self.cost_usd
+
+
+def as_bought(problem: Problem, evaluation: Evaluation) -> AsBought | None:
+    """The product that linear prices only estimate; ``None`` where it is not known, or not meant.
+
+    Speeds of NICs compare by it: a linear price has every GB/s cost the same, and parts do not.
+    The step time is that of the ports which are bought; the fixed cost is the plan's.
+
+    Parameters
+    ----------
+    problem, evaluation : a design of any bandwidths, under ``performance_per_cost``.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan("0e_rails_2to1", ["objective=performance_per_cost"])
+    >>> found = plan.evaluate(bandwidth_GBps=[450, 50, 25])
+    >>> round(found.cost_usd), round(as_bought(plan, found).cost_usd)
+    (80547840, 81996058)
+    """
+    bandwidth_Bps = evaluation.bandwidth_bytes_per_s
+    is_meant = problem.objective == "performance_per_cost" and problem.group_objective == "weighted"
+    whole = whole_ports(problem, bandwidth_Bps) if is_meant and not problem.purchasable else None
+    if whole is None or whole.built_Bps is None or whole.network_usd is None:
+        return None
+    seconds = float(problem.step_time.seconds(whole.built_Bps))
+    return AsBought(seconds, whole.network_usd + evaluation.fixed_cost_usd)
 
 
 def sold_words(problem: Problem, bandwidth_bytes_per_s: Array) -> str:
