@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import overrides_of, plan_given, pythonic, searched_of, source_of
+from libra_planner.api.given import (
+    opened_again,
+    overrides_of,
+    plan_given,
+    pythonic,
+    searched_of,
+    source_of,
+)
 from libra_planner.api.shown import Shown, label_times, new_axes
 from libra_planner.check import links
 from libra_planner.check.links import CheckReport
@@ -23,13 +30,14 @@ from libra_planner.views.cells import Block
 from libra_planner.views.failures import failures_blocks, study_payload
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 from libra_planner.views.plan import as_checked
-from libra_planner.views.training.found import found_payload, links_blocks
+from libra_planner.views.training.found import found_blocks, found_payload, links_blocks
 
 if TYPE_CHECKING:
     from libra_planner.check.rerouted import RoutedOptimum
-    from libra_planner.inputs.plans import SearchedPlan
+    from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
     from libra_planner.reading.document import Source
     from libra_planner.search.best import SearchResult
+    from libra_planner.views.training.routed import RoutedStrategies
 
 _NOT_ASKED = ("policy", "settings", "bandwidth")
 
@@ -161,11 +169,15 @@ class Routed(_OnLinks):
     routed : the designs that were checked.
     evaluation : of the best one, by the plan's model.
     found : by the search for the plan's strategy, where it leaves that open.
+    strategies : that were checked there, the best of which this design has.
+    settings : overrides that make the plan with its strategy.
     """
 
     routed: RoutedOptimum
     evaluation: Evaluation
     found: SearchResult | None = None
+    strategies: RoutedStrategies | None = None
+    settings: tuple[str, ...] = ()
 
     @classmethod
     def of_plan(
@@ -173,15 +185,19 @@ class Routed(_OnLinks):
         source: Source,
         searched: SearchedPlan,
         question: LinkQuestion,
+        opened: OpenedPlan | None = None,
         progress: Callable[[int], None] | None = None,
+        strategy_progress: Callable[[int, int], None] | None = None,
     ) -> Routed:
-        """The best design of a plan.
+        """The best design of a plan, with the best strategy of those that are checked.
 
         Parameters
         ----------
         source, searched : the file and what it says.
         question : how its links are asked about.
+        opened : the plan before its search, if it leaves its strategy open.
         progress : called with the number of designs that are checked.
+        strategy_progress : called with strategies that are checked, and how many at most.
 
         Raises
         ------
@@ -189,16 +205,23 @@ class Routed(_OnLinks):
             For a plan without an optimum, or links that cannot be built or routed.
         """
         from libra_planner.check.rerouted import routed_optimum
+        from libra_planner.studies.routed import routed_strategies
 
-        problem = searched.problem
-        traffic, seeds = question.traffic(problem), question.asked_seeds
-        with placed(source, problem):
+        found, strategies, memo = searched.found, None, None
+        with placed(source, searched.problem):
+            if found is not None and opened is not None and found.is_certified:
+                strategies, memo = routed_strategies(
+                    opened, searched, found, question, strategy_progress
+                )
+                searched = strategies.best.searched
+            problem = searched.problem
+            traffic, seeds = question.traffic(problem), question.asked_seeds
             routed = routed_optimum(
-                problem, question.policy, traffic=traffic, seeds=seeds, progress=progress
+                problem, question.policy, traffic=traffic, seeds=seeds, memo=memo, progress=progress
             )
         chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
         evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
-        return cls(chosen, question, routed, evaluation, searched.found)
+        return cls(chosen, question, routed, evaluation, found, strategies, searched.settings)
 
     @property
     def bandwidth_bytes_per_s(self) -> Array:
@@ -213,6 +236,8 @@ class Routed(_OnLinks):
     def headline(self) -> str:
         """It in one line."""
         before_s = float(self.routed.blind.check.effective_step_time_s.mean())
+        if self.strategies is not None:
+            before_s = self.strategies.best_in_model.step_time_s
         return (
             f"step time {format_time(self.mean_step_time_s)} by {self.question.policy.name}; the "
             f"plan's own optimum takes {format_time(before_s)} on its links"
@@ -222,15 +247,15 @@ class Routed(_OnLinks):
         """What ``optimize --routing`` prints."""
         from libra_planner.views.routed import routed_blocks
 
-        yield from routed_blocks(self.plan, self.evaluation, self.routed)
-        yield from links_blocks(self.found)
+        yield from routed_blocks(self.plan, self.evaluation, self.routed, self.strategies)
+        yield from found_blocks(self.found)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``optimize --routing --json`` prints."""
         from libra_planner.views.routed import routed_payload
 
         traffic, statistics = self.question.traffic(self.plan), self.question.statistics
-        found = self.plan, self.routed, self.evaluation
+        found = self.plan, self.routed, self.evaluation, self.strategies
         return routed_payload(*found, traffic, statistics=statistics) | found_payload(self.found)
 
     table = "bottlenecks"
@@ -250,8 +275,9 @@ def check_design(
 @pythonic
 def optimize_routed(plan: Problem, policy: str | Policy = "ecmp", **asked: Any) -> Routed:
     """The best design on its links; :meth:`libra_planner.api.plans.Plan.optimize_routed`."""
-    question = _question(plan, policy, asked)
-    return Routed.of_plan(source_of(plan), searched_of(plan), question)
+    question, searched = _question(plan, policy, asked), searched_of(plan)
+    opened = None if searched.found is None else opened_again(plan, "optimize_routed")
+    return Routed.of_plan(source_of(plan), searched, question, opened)
 
 
 def _question(plan: Problem, policy: str | Policy, asked: Mapping[str, Any]) -> LinkQuestion:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from libra_planner.check.links import CheckReport, LinkCheck, link_check
+from libra_planner.check.links import CheckReport, link_check
 from libra_planner.check.phases import CheckMemo
 from libra_planner.errors import Fault, PlannerError, SpecError
 from libra_planner.fabric.clos import Array
@@ -73,6 +74,7 @@ def routed_optimum(
     traffic: TrafficSettings | None = None,
     seeds: Iterable[int] | None = None,
     progress: Callable[[int], None] | None = None,
+    memo: CheckMemo | None = None,
 ) -> RoutedOptimum:
     """Optimise, check, derate each dimension by its measured efficiency, and again.
 
@@ -85,6 +87,7 @@ def routed_optimum(
     seeds : draws that the efficiency is the mean of; by default those that a check of the
         plan's own optimum takes, the same for all designs.
     progress : called with the designs checked so far.
+    memo : of an earlier check of the plan's designs.
 
     Raises
     ------
@@ -96,28 +99,19 @@ def routed_optimum(
         fix = "write group_objective: weighted, or check the design without --routing"
         raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
     listed = None if seeds is None else tuple(seeds)
-    memo = CheckMemo()  # Checks of one plan's designs share what they route.
-
-    def links(bandwidth_Bps: Array) -> LinkCheck:
-        return link_check(problem, bandwidth_Bps, traffic=traffic, memo=memo)
-
-    def checked(derated: Problem) -> CheckedDesign:
-        solution = solve(derated)
-        bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
-        report = links(bandwidth_Bps).report(policy, seeds=listed)
-        return _judged(problem, solution, bandwidth_Bps, report)
-
-    found = [checked(problem)]
+    memo = CheckMemo() if memo is None else memo  # Its designs share what they route.
+    checked = partial(checked_optimum, problem, policy, traffic=traffic, memo=memo)
+    found = [checked(seeds=listed)]
     drawn = found[0].check.seeds  # One where its links leave nothing to draw.
     listed = tuple(drawn.tolist()) if len(drawn) > 1 else listed
     converged, stopped = False, ""
     while not converged and len(found) < MAX_ROUNDS:
         if progress is not None:
             progress(len(found))
-        check = links(found[-1].bandwidth_Bps)
+        check = link_check(problem, found[-1].bandwidth_Bps, traffic=traffic, memo=memo)
         derated = slowed(problem, check.mean_slowdown(policy, seeds=found[-1].check.seeds))
         try:
-            following = checked(derated)
+            following = checked(seeds=listed, derated=derated)
         except PlannerError as error:  # Say, a bound that the derated plan cannot meet.
             stopped = str(error)
             break
@@ -127,6 +121,25 @@ def routed_optimum(
         found.append(following)
     best = min(found, key=lambda one: (not one.meets_limits, one.objective))
     return RoutedOptimum(best, found[0], tuple(found), converged, stopped)
+
+
+def checked_optimum(
+    problem: Problem,
+    policy: Policy,
+    *,
+    traffic: TrafficSettings | None = None,
+    seeds: Iterable[int] | None = None,
+    memo: CheckMemo | None = None,
+    derated: Problem | None = None,
+) -> CheckedDesign:
+    """The optimum of a plan, or of what it is derated to, on its links.
+
+    Arguments and errors are those of :func:`routed_optimum`.
+    """
+    solution = solve(problem if derated is None else derated)
+    bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
+    links = link_check(problem, bandwidth_Bps, traffic=traffic, memo=memo)
+    return _judged(problem, solution, bandwidth_Bps, links.report(policy, seeds=seeds))
 
 
 def _judged(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import TYPE_CHECKING
 
 from libra_planner.api.checks import Check
 from libra_planner.cli.arguments.making import flag_of
@@ -17,14 +16,10 @@ from libra_planner.cli.streams import (
     search_progress,
 )
 from libra_planner.errors import Infeasible, SpecError
-from libra_planner.inputs.plans import strategy_words
 from libra_planner.processes import uncollected
 from libra_planner.reading.bundled import name_of
 from libra_planner.studies.checks import checked_design, checked_jobs
 from libra_planner.views import check as view
-
-if TYPE_CHECKING:
-    from libra_planner.search.best import SearchResult
 
 
 def check(options: argparse.Namespace) -> None:
@@ -48,20 +43,17 @@ def check(options: argparse.Namespace) -> None:
         options.plan, chosen, question, progress_of, optimized=question.bandwidth is None
     )
     told = Check(chosen.problem, question, found, options.busiest, options.groups)
-    answer(options, told.to_dict, told.blocks(), then=_report(options, found.found))
+    answer(options, told.to_dict, told.blocks(), then=_report(options))
     judge_search(found.found)
     drawn = found.failures.get("failures")
     if drawn is not None and not len(drawn.step_time_s):
         raise Infeasible(f"{options.plan}: every draw of these failures cuts hosts off: no step")
 
 
-def _report(options: argparse.Namespace, found: SearchResult | None) -> str:
+def _report(options: argparse.Namespace) -> str:
     """The command that makes the bill of what was checked."""
-    settings = [*options.settings]
-    if found is not None:
-        settings.append(f"parallelism={strategy_words(found)}")
     design = name_of(options.plan) + (f"@{options.bandwidth}" if options.bandwidth else "")
-    return command_on("report", design, settings, "-o", "report")
+    return command_on("report", design, options.settings, "-o", "report")
 
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from libra_planner.cli.streams import (
 )
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.evaluation import evaluated
-from libra_planner.inputs.plans import SearchedPlan, open_plan
+from libra_planner.inputs.plans import OpenedPlan, SearchedPlan, open_plan
 from libra_planner.processes import uncollected
 from libra_planner.routing.policy import OPTIONS
 from libra_planner.studies.designs import chosen_design
@@ -40,23 +40,24 @@ def optimize(options: argparse.Namespace) -> None:
     if options.policy is None and given:
         got = f"got {given} without --routing"
         raise SpecError.at(options.plan, got, "expected a policy", "add --routing ecmp")
-    searched = open_plan(options.plan, options.settings).searched(progress=search_progress())
-    options.settings = list(searched.settings)
+    opened = open_plan(options.plan, options.settings)
+    searched = opened.searched(progress=search_progress())
     if options.policy is not None:
-        _print_routed(options, searched)
+        _print_routed(options, opened, searched)
         return
+    then = command_on("check", options.plan, options.settings)
+    options.settings = list(searched.settings)
     with uncollected():
         from libra_planner.api.optima import Optimum
         from libra_planner.optimizer.optimize import solve
 
     plan = Plan.of_searched(options.plan, searched)
     found = Optimum.of_design(plan, solve(searched.problem))
-    then = command_on("check", options.plan, options.settings)
     answer(options, found.to_dict, found.blocks(), with_source=True, then=then)
     judge_search(searched.found)
 
 
-def _print_routed(options: argparse.Namespace, searched: SearchedPlan) -> None:
+def _print_routed(options: argparse.Namespace, opened: OpenedPlan, searched: SearchedPlan) -> None:
     """Print the best design that was checked."""
     with uncollected():
         from libra_planner.api.checks import Routed
@@ -65,8 +66,10 @@ def _print_routed(options: argparse.Namespace, searched: SearchedPlan) -> None:
         print(f"{n_checked} designs checked", file=sys.stderr, flush=True)
 
     question = link_question(options, policy_of(options, flag="--routing", file=options.plan))
-    progress = tell if sys.stderr.isatty() else None
-    found = Routed.of_plan(options.plan, searched, question, progress)
+    told = tell if sys.stderr.isatty() else None
+    of_strategies = progress_of("strategies checked on their links")
+    found = Routed.of_plan(options.plan, searched, question, opened, told, of_strategies)
+    options.settings = list(found.settings)
     answer(options, found.to_dict, found.blocks(), with_source=True)
     judge_search(searched.found)
 

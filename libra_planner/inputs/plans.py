@@ -31,6 +31,7 @@ from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
+from libra_planner.workload.strategy import Strategy
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress, Search, SearchResult
@@ -173,11 +174,29 @@ class OpenedPlan(Frozen):
         found = self.search(bandwidth_bytes_per_s=given, n_best=n_best).run(progress)
         if not found.best:
             raise self._nothing_found(found)
-        degrees = found.best[0].strategy.degrees
-        problem = plans.build_plan(self._with(**{KEY: degrees}), self.beside, self.bills.parts)
+        best, of_all = found.best[0].strategy, search_words(found)
+        if given is None:
+            return self.with_strategy(found, best, f"the best of {of_all}")
+        more = "of another one optimize may choose another: write one to compare bandwidths alone"
+        chosen = self.with_strategy(found, best, f"the best at this bandwidth of {of_all}; {more}")
+        text = chosen.problem.text
+        said = (f"{text.settings[0]} (chosen for this bandwidth)", *text.settings[1:])
+        return replace(chosen, problem=replace(chosen.problem, text=replace(text, settings=said)))
+
+    def with_strategy(self, found: SearchResult, strategy: Strategy, which: str) -> SearchedPlan:
+        """The plan with a strategy of its space.
+
+        Parameters
+        ----------
+        found : by the search.
+        strategy, which : it, and what it is among all, for people.
+        """
+        problem = plans.build_plan(
+            self._with(**{KEY: strategy.degrees}), self.beside, self.bills.parts
+        )
         problem = with_bills(problem, self.base.prices.bills)
-        written, where = strategy_words(found), "" if given is None else "at this bandwidth "
-        note = f"{KEY}: {self._asked} is {written}, the best {where}of {search_words(found)}"
+        written = strategy_words(strategy)
+        note = f"{KEY}: {self._asked} is {written}, {which}"
         text = replace(problem.text, notes=(note, *problem.text.notes))
         settings = (*self.settings, f"{KEY}={written}")
         return SearchedPlan(replace(problem, text=text), settings, found)
@@ -322,9 +341,9 @@ class OpenedPlan(Frozen):
         return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
 
 
-def strategy_words(found: SearchResult) -> str:
-    """The best strategy of a search, as a plan writes it after ``parallelism:``."""
-    return _flow(found.best[0].strategy.degrees)
+def strategy_words(strategy: Strategy) -> str:
+    """A strategy as a plan writes it after ``parallelism:``."""
+    return _flow(strategy.degrees)
 
 
 def _flow(degrees: Mapping[str, Any]) -> str:

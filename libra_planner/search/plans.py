@@ -20,7 +20,7 @@ from libra_planner.workload.memory.habits import MEGATRON_MEMORY
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import OverlapFractions, PipelineSchedule
 
-_LEAST_BYTES_PER_S = 1e-3
+LEAST_BYTES_PER_S = 1e-3
 """Stands for none: a strategy that uses such a dimension takes longer than any other."""
 
 
@@ -57,7 +57,7 @@ def plan_search(
     training = _whole_step(problem)
     fabrics: Fabrics = PlannedFabrics(problem)
     if bandwidth_bytes_per_s is not None:
-        given = np.maximum(bandwidth_bytes_per_s, _LEAST_BYTES_PER_S)
+        given = np.maximum(bandwidth_bytes_per_s, LEAST_BYTES_PER_S)
         fabrics = GivenFabric(problem.network, problem.step.model, given)
     own = training.trained.strategy
     batches = global_batches or (int(own.global_batch),)

@@ -19,6 +19,12 @@ from libra_planner.views.cells import Block, Table, attributes, escape, table_of
 from libra_planner.views.check import routed_by, routing_keys, time_keys
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
 from libra_planner.views.spread import figures, mean_text
+from libra_planner.views.training.routed import (
+    RoutedStrategies,
+    strategies_blocks,
+    strategies_headline,
+    strategies_payload,
+)
 
 NOTES = (
     "the best of the designs that were checked: no optimality is claimed under a routing policy, "
@@ -32,6 +38,7 @@ def routed_payload(
     problem: Problem,
     routed: RoutedOptimum,
     evaluation: Evaluation,
+    strategies: RoutedStrategies | None,
     traffic: TrafficSettings,
     *,
     statistics: bool,
@@ -56,6 +63,7 @@ def routed_payload(
         "shadow_prices": None,
         "price_sensitivity": None,
         "routing": _routing(routed, traffic, statistics),
+        **strategies_payload(strategies),
         **(speeds.catalogue_payload(problem, bought) if bought is not None else {}),
     }
 
@@ -98,22 +106,30 @@ def _design(checked: CheckedDesign, statistics: bool) -> dict[str, Any]:
 
 
 def routed_blocks(
-    problem: Problem, evaluation: Evaluation, routed: RoutedOptimum
+    problem: Problem,
+    evaluation: Evaluation,
+    routed: RoutedOptimum,
+    strategies: RoutedStrategies | None = None,
 ) -> Iterator[Block]:
     """The chosen design by the plan's model, then what its links make of it."""
+    yield from strategies_headline(strategies)
     yield from design.design_blocks(problem, evaluation)
     bought = bought_options(routed)
     if bought is not None:
         yield from ("", escape(speeds.purchase_text(problem, bought)))
     yield from ("", f"On real links, routed by {routed_by(routed.best.check)}")
-    yield from ("", _comparison(routed), "")
+    yield ""
+    yield from strategies_blocks(strategies)
+    has_own = strategies is not None and strategies.best is not strategies.best_in_model
+    own = "the strategy's optimum in the model" if has_own else "the plan's own optimum"
+    yield from (_comparison(routed, own), "")
     yield from map(escape, algorithm_lines(routed.best.check))
-    yield from _lines(problem, routed)
+    yield from _lines(problem, routed, own)
 
 
-def _comparison(routed: RoutedOptimum) -> Table:
+def _comparison(routed: RoutedOptimum, own: str) -> Table:
     blind, best = routed.blind, routed.best
-    rows = [("the plan's own optimum", blind)]
+    rows = [(own, blind)]
     rows += [("this design", best)] if best is not blind else []
     n_seeds = best.check.n_routings
     several = f", means of {n_seeds:,} routings" if n_seeds > 1 else ""
@@ -133,13 +149,13 @@ def _comparison(routed: RoutedOptimum) -> Table:
     )
 
 
-def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
+def _lines(problem: Problem, routed: RoutedOptimum, own: str) -> Iterator[str]:
     best, blind, n_designs = routed.best, routed.blind, len(routed.rounds)
     spread = mean_text(best.check.effective_step_time_s[: best.check.n_routings], format_time)
     if spread:
         yield f"Step time of this design on its links: {spread}"
-    own = "The plan's own optimum is the best design that was checked"
-    yield own if best is blind else _gain(problem, best, blind)
+    is_best = f"{own[0].upper()}{own[1:]} is the best design that was checked"
+    yield is_best if best is blind else f"{_gain(problem, best, blind)} against {own}"
     yield (
         f"Derated by what the links deliver and optimised again, {n_designs} "
         f"design{'s' if n_designs > 1 else ''}: {'' if routed.converged else 'not '}converged"
@@ -157,7 +173,7 @@ def _gain(problem: Problem, best: CheckedDesign, blind: CheckedDesign) -> str:
     if problem.objective != "performance":
         what = {"cost": "cost"}.get(problem.objective, "step time x cost")
         text += f", and {best.objective / blind.objective - 1:+.2%} {what}"
-    return f"{text} against the plan's own optimum"
+    return text
 
 
 def _mean_s(check: CheckReport) -> float:

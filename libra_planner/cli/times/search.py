@@ -95,7 +95,11 @@ def _search_plan(options: argparse.Namespace) -> None:
 
 def _then(found: SearchResult, plan: str = "a plan") -> str:
     """Where the best strategy goes."""
-    return f"in {plan} write parallelism: {strategy_words(found)}" if found.best else ""
+    return (
+        f"in {plan} write parallelism: {strategy_words(found.best[0].strategy)}"
+        if found.best
+        else ""
+    )
 
 
 def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -> None:

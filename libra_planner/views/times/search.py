@@ -23,12 +23,13 @@ from libra_planner.views import plan
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
-from libra_planner.views.training.found import search_counts, verdict
+from libra_planner.views.training.found import in_the_model, search_counts, verdict
 from libra_planner.workload.strategy import Recompute, Strategy
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
-_STRATEGY = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
-_PLAN_COLUMNS = (*_STRATEGY, "step", "tokens/s", "MFU", "cost", "GB/s by dimension", "GB")
+STRATEGY = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
+"""Columns of a strategy, behind its place in a ranking."""
+_PLAN_COLUMNS = (*STRATEGY, "step", "tokens/s", "MFU", "cost", "GB/s by dimension", "GB")
 """Of ``search PLAN``."""
 _COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
 
@@ -58,11 +59,16 @@ def search_payload(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]
     }
 
 
-def _row_payload(run: PlannedRun) -> dict[str, Any]:
-    one = run.strategy
+def strategy_payload(one: Strategy) -> dict[str, Any]:
+    """A strategy, for JSON."""
     return {name: int(getattr(one, name)) for name in _COUNTS} | {
         "recompute": Recompute(int(one.recompute)).name.lower(),
         "sequence_parallel": bool(one.sequence_parallel),
+    }
+
+
+def _row_payload(run: PlannedRun) -> dict[str, Any]:
+    return strategy_payload(run.strategy) | {
         "step_time_s": run.step_time_s,
         **band_keys(step_band_s(run)),
         "seconds_per_token": run.step_time_s / run.tokens_per_step,
@@ -93,12 +99,12 @@ def candidate_tie(problem: Problem, found: Candidate, best: Candidate) -> bool |
     return found.objective_per_token <= most
 
 
-def _ranks(ties: Sequence[bool | None]) -> list[str]:
+def ranks(ties: Sequence[bool | None]) -> list[str]:
     """Places in the ranking, with the sign of a tie with the first."""
     return [f"={i}" if tie and i > 1 else str(i) for i, tie in enumerate(ties, 1)]
 
 
-def _tie_note(ties: Sequence[bool | None]) -> Iterator[str]:
+def tie_note(ties: Sequence[bool | None]) -> Iterator[str]:
     """What the signs mean, and where nothing is known."""
     if any(ties[1:]):
         yield (
@@ -121,11 +127,11 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
     yield ""
     if runs:
         ties = [run_tie(run, runs[0]) for run in runs]
-        rows = [_row(*one) for one in zip(_ranks(ties), runs, strict=True)]
-        headings = (*_STRATEGY, "step", "tokens/s/NPU", "MFU", "GB")
-        narrow = _dispensable(headings, rows, ("batch", "GB", "tokens/s/NPU"))
+        rows = [_row(*one) for one in zip(ranks(ties), runs, strict=True)]
+        headings = (*STRATEGY, "step", "tokens/s/NPU", "MFU", "GB")
+        narrow = dispensable(headings, rows, ("batch", "GB", "tokens/s/NPU"))
         yield table("", "", headings, rows, left=("recompute",), dispensable=narrow)
-        yield from _tie_note(ties)
+        yield from tie_note(ties)
     else:
         yield "[bold]No strategy fits.[/]"
     yield ""
@@ -134,12 +140,12 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         yield f"Assumed: {escape('; '.join(base.notes))}"
 
 
-def _dispensable(
+def dispensable(
     headings: Sequence[str], rows: Sequence[Sequence[str]], others: Sequence[str]
 ) -> tuple[str, ...]:
     """What a narrow terminal loses: first what all strategies have, which one line can say.
 
-    >>> _dispensable(("#", "tp", "ep"), [["1", "4", "1"], ["2", "8", "1"]], ("tp",))
+    >>> dispensable(("#", "tp", "ep"), [["1", "4", "1"], ["2", "8", "1"]], ("tp",))
     ('ep', 'tp')
     """
     columns = zip(headings, *rows, strict=True)
@@ -147,7 +153,8 @@ def _dispensable(
     return tuple(dict.fromkeys([*same, *others]))
 
 
-def _strategy_cells(one: Strategy) -> list[str]:
+def strategy_cells(one: Strategy) -> list[str]:
+    """The columns :data:`STRATEGY` of one, but for its place."""
     counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
     batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
     return [*counts, *batch, Recompute(int(one.recompute)).name.lower()]
@@ -156,7 +163,7 @@ def _strategy_cells(one: Strategy) -> list[str]:
 def _row(rank: str, run: PlannedRun) -> list[str]:
     return [
         rank,
-        *_strategy_cells(run.strategy),
+        *strategy_cells(run.strategy),
         format_time(run.step_time_s),
         f"{run.tokens_per_s_per_gpu:,.1f}",
         f"{run.mfu_fraction():.1%}",
@@ -196,10 +203,8 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
     bandwidth = optimum.bandwidth_bytes_per_s
     bought = plan.option_text(problem, bandwidth)
     return (
-        {name: int(getattr(one, name)) for name in _COUNTS}
+        strategy_payload(one)
         | {
-            "recompute": Recompute(int(one.recompute)).name.lower(),
-            "sequence_parallel": bool(one.sequence_parallel),
             "bandwidth_GBps": [gigabytes_per_s(x) for x in bandwidth],
             "step_time_s": optimum.step_time_s,
             **band_keys(_band_s(problem, optimum.step_time_s)),
@@ -250,14 +255,15 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
     )
     yield ""
     ties = [candidate_tie(problem, one, found.best[0]) for one in found.best]
-    rows = [_candidate_row(problem, *one) for one in zip(_ranks(ties), found.best, strict=True)]
+    rows = [_candidate_row(problem, *one) for one in zip(ranks(ties), found.best, strict=True)]
     if rows:
-        narrow = _dispensable(_PLAN_COLUMNS, rows, ("GB/s by dimension", "batch", "GB", "cost"))
+        narrow = dispensable(_PLAN_COLUMNS, rows, ("GB/s by dimension", "batch", "GB", "cost"))
         left = ("recompute",)
         yield table("", "", _PLAN_COLUMNS, rows, left=left, dispensable=narrow)
-        yield from _tie_note(ties)
+        yield from tie_note(ties)
         yield ""
     yield from verdict(found)
+    yield from in_the_model(found)
     yield from plan.note_lines(_port_notes(problem, found))
 
 
@@ -265,7 +271,7 @@ def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
     optimum, mfu = found.optimum, mfu_fraction(problem, found)
     return [
         rank,
-        *_strategy_cells(found.strategy),
+        *strategy_cells(found.strategy),
         format_time(optimum.step_time_s),
         f"{_tokens_per_step(problem, found.strategy) / optimum.step_time_s:,.0f}",
         "" if mfu is None else f"{mfu:.1%}",

@@ -29,10 +29,16 @@ def found_blocks(found: SearchResult | None) -> Iterator[str]:
 def links_blocks(found: SearchResult | None) -> Iterator[str]:
     """The same beside times on real links, which no search compares."""
     yield from found_blocks(found)
-    if found is not None and found.best:
+    if found is not None:
+        yield from in_the_model(found)
+
+
+def in_the_model(found: SearchResult) -> Iterator[str]:
+    """Where another strategy may be the best."""
+    if found.best:
         yield (
-            "That is in the plan's model: another strategy may lose less on links. search lists "
-            "the next best; check PLAN --set parallelism=... takes one"
+            "On links another strategy may be better: optimize PLAN --routing ecmp checks the "
+            "likely ones there"
         )
 
 
@@ -44,7 +50,7 @@ def verdict(found: SearchResult, bold: tuple[str, str] = ("[bold]", "[/]")) -> I
         f"{found.n_cut:,} cannot be among the best, {found.n_solved:,} were worked out in full"
     )
     if found.is_certified and found.best:
-        yield f"{start}Proven{end}: no other strategy of the space is better."
+        yield f"{start}Proven{end}: no other strategy of the space is better in the model."
     elif not found.is_certified:
         stopped = " (stopped)" if found.was_stopped else ""
         yield f"{start}Not proven{end}{stopped}: {found.n_unproven:,} strategies may be better."

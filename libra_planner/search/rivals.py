@@ -1,0 +1,64 @@
+"""Strategies that may be better than the best one where links deliver less than they have."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from libra_planner.search.best import Candidate, Search
+from libra_planner.search.plans import LEAST_BYTES_PER_S
+from libra_planner.search.space import Index, Space
+from libra_planner.step.expression import Array
+from libra_planner.workload.strategy import Strategy
+
+
+class Rival(NamedTuple):
+    """A strategy that may be better on links than the best one in the model.
+
+    Parameters
+    ----------
+    strategy : itself.
+    step_time_s : its step in the model, at the bandwidth of the best one.
+    """
+
+    strategy: Strategy
+    step_time_s: float
+
+
+def rivals(
+    search: Search, best: Candidate, efficiency: Array, on_links_s: float
+) -> tuple[Rival, ...]:
+    """Strategies whose step in the model is shorter than that of the best one on its links.
+
+    At one bandwidth no other is better there, unless its links deliver more than the model grants.
+    One of each degrees and number of chunks: in turns the shortest step with what the best one's
+    links deliver, and the shortest in the model.
+
+    Parameters
+    ----------
+    search, best : the search and its best strategy with its bandwidth, at which all are compared.
+    efficiency : share of the bandwidth that the best one gets on its links, shape (n_dims,).
+    on_links_s : its step there.
+    """
+    space, everyone = search.space, np.arange(search.space.n)
+    at_Bps = np.maximum(best.optimum.bandwidth_bytes_per_s, LEAST_BYTES_PER_S)
+    model_s = search.figures.step_time_s(everyone, at_Bps)
+    rows = np.flatnonzero(model_s < on_links_s)
+    rows = rows[search.figures.memory_bytes(rows) <= search.npu_memory_bytes]
+    derated_s = search.figures.step_time_s(rows, at_Bps * efficiency)
+    orders = [rows[np.argsort(by, kind="stable")] for by in (derated_s, model_s[rows])]
+    found = _distinct(space, np.stack(orders, axis=1).ravel(), best.index)
+    return tuple(Rival(space.strategy(i), float(model_s[i])) for i in found)
+
+
+def _distinct(space: Space, ranked: Index, best: int) -> list[int]:
+    """The first of each degrees and number of chunks, without the best one's own."""
+    rows = np.concatenate([[best], ranked])
+    keys = zip(
+        space.kind_of(rows).tolist(), space.columns["interleave"][rows].tolist(), strict=True
+    )
+    first: dict[tuple[int, int], int] = {}
+    for key, row in zip(keys, rows.tolist(), strict=True):
+        first.setdefault(key, row)
+    return list(first.values())[1:]

@@ -1,0 +1,128 @@
+"""Strategies on their links: what is checked beside the best of the plan's model, and said of it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import libra_planner as lp
+from libra_planner.api.checks import Routed
+from libra_planner.cli.main import main
+from libra_planner.inputs.plans import open_plan
+from libra_planner.search.rivals import rivals
+from libra_planner.workload.strategy import Strategy
+
+PLAN: dict[str, Any] = {
+    "workload": "mixtral-8x7b",
+    "parallelism": "auto",
+    "global_batch": 128,
+    "npu": "h100-sxm",
+    "fidelity": "calibrated",
+    "fabric": {
+        "topology": "SW(8)_[SW(8)_SW(2)]",
+        "tiers": ["node", "leaf", "spine"],
+        "scale_up": "nvlink4-8",
+        "realization": {"port_speed": "400 Gbps", "switch_radix": 16},
+    },
+    "cost_model": "clos-2026",
+    "constraints": ["leaf == 50 GB/s", "taper(spine) == 4"],
+}
+"""A spine of few links, whose sends between stages meet under ECMP."""
+
+
+@pytest.fixture(scope="module")
+def routed() -> Routed:
+    """Its best design under ECMP."""
+    return lp.load_plan(PLAN).optimize_routed("ecmp", seed=0)
+
+
+def test_the_best_on_links_is_not_the_best_in_the_model(routed: Routed) -> None:
+    """Pipeline sends lose time to ECMP, so that a strategy without them wins on the links."""
+    found = routed.strategies
+    assert found is not None
+    assert routed.found is not None
+    blind = found.best_in_model
+    assert blind.strategy == routed.found.best[0].strategy
+    assert blind.strategy.pp == 2
+    assert found.best.strategy.pp == 1
+    models = [one.checked.check.ideal_step_time_s for one in found.ranked]
+    assert min(models) == blind.checked.check.ideal_step_time_s
+    times = [one.step_time_s for one in found.ranked]
+    assert times == sorted(times)
+    assert times[0] < blind.step_time_s
+    assert routed.mean_step_time_s == pytest.approx(times[0], rel=1e-9)
+
+
+def test_every_row_is_the_plan_with_that_strategy_checked_alone(routed: Routed) -> None:
+    """The slow twin: each strategy written into the plan, optimised and checked by itself."""
+    assert routed.strategies is not None
+    for one in routed.strategies.ranked:
+        alone = lp.load_plan(PLAN | {"parallelism": dict(one.strategy.degrees)})
+        check = alone.check("ecmp", seed=0)
+        assert check.mean_step_time_s == pytest.approx(one.step_time_s, rel=1e-9)
+        assert check.ideal_step_time_s == pytest.approx(
+            one.checked.check.ideal_step_time_s, rel=1e-9
+        )
+
+
+def test_rivals_are_all_that_the_model_has_faster_than_the_best_on_links() -> None:
+    """The slow twin: every strategy of a narrower space, one by one."""
+    opened = open_plan(PLAN, ("parallelism={cp: 2, ep: 8, zero: 1, recompute: none, rest: auto}",))
+    search = opened.search()
+    best = search.run().best[0]
+    limit_s, efficiency = 1.3 * best.optimum.step_time_s, np.array([1.0, 1.0, 0.3])
+    found = rivals(search, best, efficiency, limit_s)
+
+    def key(one: Strategy) -> tuple[Any, ...]:
+        return one.tp, one.cp, one.dp, one.pp, one.ep, one.interleave
+
+    at_Bps, expected = best.optimum.bandwidth_bytes_per_s, set()
+    for i in range(search.space.n):
+        one = search.space.strategy(i)
+        seconds = search.training(one).step_time(search.fabrics.model).seconds(at_Bps)
+        fits = search.figures.memory_bytes(np.array([i]))[0] <= search.npu_memory_bytes
+        if float(seconds) < limit_s and fits and key(one) != key(best.strategy):
+            expected.add(key(one))
+    assert len(found) == len(expected) > 10
+    assert {key(one.strategy) for one in found} == expected
+    firsts = [one.strategy for one in itertools.islice(found, 2)]
+    assert min(found, key=lambda one: one.step_time_s).strategy in firsts
+    assert any(one.strategy.interleave != best.strategy.interleave for one in found)
+
+
+def test_what_was_not_checked_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for one strategy, all others that might win are left."""
+    monkeypatch.setattr("libra_planner.studies.routed.MOST_STRATEGIES", 1)
+    found = lp.load_plan(PLAN).optimize_routed("ecmp", seed=0).strategies
+    assert found is not None
+    assert len(found.ranked) == 1
+    assert found.n_left == 3
+
+
+def test_the_command_names_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text and JSON say which strategy is the best where; ``set`` is that of the design."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(json.dumps(PLAN))
+    command = ["optimize", str(plan), "--routing", "ecmp", "--seed", "0"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Best strategy on links, of 3 that were checked there: DP 128, ")
+    assert "\nBest in the model: CP 2 x PP 2 x DP 32, experts EP 8, 16 chunks, 798.182 ms" in text
+    assert "no others take less than 801.961 ms in the model at this bandwidth" in text
+    assert "better in the model." in text
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = told["strategies_on_links"]["ranked"]
+    assert [row["best_in_model"] for row in rows] == [False, True, False]
+    assert told["strategies_on_links"]["n_left"] == 0
+    assert told["routing"]["effective_step_time_s"] == rows[0]["effective_step_time_s"]
+    assert told["set"][-1].startswith("parallelism={tp: 1, cp: 1, dp: 128, pp: 1, ")
+    assert main(["optimize", str(plan), *command[2:], "--set", told["set"][-1], "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert "strategies_on_links" not in again
+    assert again["routing"]["effective_step_time_s"] == rows[0]["effective_step_time_s"]
