@@ -120,6 +120,12 @@ class DesignParts:
         parts = (part for dimension in self.dimensions for part in dimension.switches)
         return sum(part.n_switches for part in parts if part.tier == SCALE_UP)
 
+    @property
+    def n_scale_up_cables(self) -> int:
+        """Cables of the same."""
+        parts = (part for dimension in self.dimensions for part in dimension.cables)
+        return sum(part.n_cables for part in parts if part.joins == NPU_SWITCH)
+
 
 def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> DesignParts:
     """Switches, ports, cables and optics of a design.

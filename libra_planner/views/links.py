@@ -257,13 +257,18 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
     title, left = "Switches, cables and optics", ("dim", "parts")
     yield cells.table("", title, names, rows, left=left, dispensable=("ports free",))
     total = {name: parts.total(f"n_{name}") for name in ("switches", "cables", "optics")}
-    yield "In all " + ", ".join(f"{n:,} {name}" for name, n in total.items())
-    if n_all := total["switches"]:
-        inside = parts.n_scale_up_switches
-        yield (
-            f"Switches: {inside:,} scale-up, {n_all - inside:,} of the training network; a bill "
-            f"counts the {n_all - inside:,}, and those of frontend and storage"
-        )
+    inside, n_cables = parts.n_scale_up_switches, parts.n_scale_up_cables
+    network = (
+        counted(total["switches"] - inside, "switch"),
+        counted(total["cables"] - n_cables, "cable"),
+        f"{total['optics']:,} optics",
+    )
+    yield f"In all, training network: {', '.join(network)}"
+    if inside:
+        scale_up = counted(inside, "switch"), counted(n_cables, "cable")
+        yield f"Scale-up, between NPUs of a node or rack: {', '.join(scale_up)}"
+    if total["switches"] > inside:
+        yield "A bill also counts switches of the frontend and of storage"
 
 
 def _part_rows(dimension: DimensionParts) -> Iterator[tuple[cells.Value, ...]]:

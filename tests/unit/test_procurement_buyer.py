@@ -167,10 +167,13 @@ def test_a_name_that_is_given_twice_is_refused() -> None:
 def test_switches_are_counted_by_network(run) -> None:
     """What check counts is the training network of the bill and the switches between NPUs."""
     done = run("check", "0e_rails_2to1", "--policy", "spray")
-    (n_all,) = re.findall(r"In all (\d+) switches", done.out)
-    said = re.findall(r"Switches: (\d+) scale-up, (\d+) of the training network", done.out)
-    inside, network = map(int, said[0])
-    assert int(n_all) == inside + network
+    said = re.findall(r"In all, training network: (\d+) switches, ([\d,]+) cables", done.out)
+    network, cables = (int(n.replace(",", "")) for n in said[0])
+    of_nodes = re.findall(r"node or rack: (\d+) switches, ([\d,]+) cables", done.out)
+    inside, cables_inside = (int(n.replace(",", "")) for n in of_nodes[0])
+    counts = [int(n.replace(",", "")) for n in re.findall(r"cables \S+ +([\d,]+)", done.out)]
+    assert sum(counts) == cables + cables_inside
+    assert cables_inside == 2048
     page = documents(_compared("0e_rails_2to1"), ("csv",))["report-facility.csv"]
     rows = {row[0]: row[1] for row in csv.reader(io.StringIO(page))}
     assert int(rows["of them training network"]) == network
