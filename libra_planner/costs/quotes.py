@@ -314,6 +314,29 @@ def cheapest(quotes: Sequence[Quote]) -> Quote:
     return replace(best, others=tuple(one for one in quotes if one is not best))
 
 
+def rate_ends(quotes: Iterable[Quote], currency: str) -> tuple[float, float]:
+    """Rates of a currency between which the same quotes count, all others as they are.
+
+    Examples
+    --------
+    >>> ours = Quote("n", 110.0, "A", "d", currency="EUR", amount=100.0, rate=1.1)
+    >>> rate_ends([cheapest([ours, Quote("n", 118.0, "B", "d")])], "EUR")
+    (0.0, 1.18)
+    """
+    low, high = 0.0, math.inf
+    for one in quotes:
+        rivals = () if one.is_chosen or one.when else one.others
+        for other in rivals:
+            moves = [x.currency == currency for x in (one, other)]
+            if other.when or moves[0] == moves[1]:
+                continue
+            if moves[0]:
+                high = min(high, other.worth_usd / (one.amount + one.support))
+            else:
+                low = max(low, one.worth_usd / (other.amount + other.support))
+    return low, high
+
+
 def quote_warnings(quotes: Iterable[Quote]) -> list[str]:
     """Quotes that do not hold or are unlike others, and figures of any offer in doubt, with lines.
 

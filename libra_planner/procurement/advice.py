@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from libra_planner.procurement.bill import ZERO, Line
+from libra_planner.procurement.bill import NETWORK, ZERO, Line
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import Comparison
@@ -29,11 +29,13 @@ class Step:
     n_units : of both designs, spares included, without lines that both have alike; of kinds that
         are counted together nothing.
     change_usd : what the second design pays more.
+    places : of the network where units of a kind differ, such as ``spine`` or ``leaf-spine``.
     """
 
     kinds: tuple[str, ...]
     n_units: tuple[int, int] | None
     change_usd: Decimal
+    places: tuple[str, ...] = ()
 
 
 def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
@@ -51,7 +53,10 @@ def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
     }
     ranked = sorted((x for x in changes if changes[x]), key=lambda kind: -abs(changes[kind]))
     n_told = MOST_STEPS if len(ranked) > MOST_STEPS + 1 else len(ranked)
-    found = [Step((kind,), _n_changed(base, one, kind), changes[kind]) for kind in ranked[:n_told]]
+    found = [
+        Step((kind,), _n_changed(base, one, kind), changes[kind], _places(base, one, kind))
+        for kind in ranked[:n_told]
+    ]
     rest = tuple(ranked[n_told:])
     if rest:
         found.append(Step(rest, None, sum((changes[kind] for kind in rest), ZERO)))
@@ -77,6 +82,19 @@ def _n_changed(base: Candidate, one: Candidate, kind: str) -> tuple[int, int]:
         for found in (ours - theirs, theirs - ours)
     )
     return before, after
+
+
+def _places(base: Candidate, one: Candidate, kind: str) -> tuple[str, ...]:
+    """Where the units of a kind differ in the training network; empty where others do, too."""
+    ours, theirs = _n_bought(base, kind), _n_bought(one, kind)
+    changed = [key for key, _ in [*(ours - theirs), *(theirs - ours)] if len(key) > _SPARES]
+    if not all(key[0] == NETWORK for key in changed):
+        return ()
+    return tuple(dict.fromkeys(str(key[1]).rsplit(", ", maxsplit=1)[-1] for key in changed))
+
+
+_SPARES = 2
+"""Length of the key of a stock of spares: it stands nowhere."""
 
 
 def _n_bought(one: Candidate, kind: str) -> Counter[tuple[tuple[object, ...], int]]:

@@ -15,6 +15,9 @@ NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
 COPPER, ACTIVE_OPTICAL, FIBRE, RACK, LINK = "copper", "active_optical", "fibre", "rack", "link"
 """Kinds of parts; an NPU comes from its own catalogue, a link from the price book."""
 
+CABLING = (OPTIC, COPPER, ACTIVE_OPTICAL, FIBRE)
+"""Kinds that the length of a cable decides."""
+
 CENT = Decimal("0.01")
 
 _ROUNDING = 1e-9

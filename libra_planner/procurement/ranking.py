@@ -88,13 +88,28 @@ def _step(one: Candidate) -> tuple[str, object]:
     return problem.workload_name, problem.step.n_sequences or problem.settings[:2]
 
 
+def in_order(candidates: Sequence[Candidate], values: Sequence[float] | Array) -> list[int]:
+    """The designs, that of the least value first; of equal ones the cheapest, then by speed, name.
+
+    Values are equal that nine digits do not tell apart: solvers end no closer.
+    """
+    times = times_s(candidates)[0] or [0.0] * len(candidates)
+
+    def key(i: int) -> tuple[float, float, float, str]:
+        one = candidates[i]
+        value, seconds = (float(f"{x:.9g}") for x in (values[i], times[i]))
+        return value, float(one.bill.total_usd), seconds, one.proposal.name
+
+    return sorted(range(len(candidates)), key=key)
+
+
 def ranking(candidates: Sequence[Candidate]) -> Ranking:
-    """The ranking of one or more designs; of equal ones the first."""
+    """The ranking of one or more designs; of equal ones as :func:`in_order` says."""
     models, letters = known_models(candidates), [one.letter for one in candidates]
     totals_usd = np.array([float(one.bill.total_usd) for one in candidates])
     found, unit = times_s(candidates)
     if found is None:
-        return Ranking(int(np.argmin(totals_usd)), None, None, unit, models[-1])
+        return Ranking(in_order(candidates, totals_usd)[0], None, None, unit, models[-1])
     times = {model: times_s(candidates, model)[0] or [] for model in models}
     products = {model: (totals_usd * seconds).tolist() for model, seconds in times.items()}
     clauses = (
@@ -104,7 +119,7 @@ def ranking(candidates: Sequence[Candidate]) -> Ranking:
     said = "; ".join(filter(None, clauses))
     note = f"The models disagree on the order: {said}." if said else ""
     values = (totals_usd, times[models[-1]], products[models[-1]])
-    cheapest, fastest, best = (int(np.argmin(x)) for x in values)
+    cheapest, fastest, best = (in_order(candidates, x)[0] for x in values)
     return Ranking(cheapest, fastest, best, unit, models[-1], note)
 
 
@@ -399,10 +414,8 @@ class Comparison:
     @property
     def order(self) -> list[int]:
         """The designs, the one to buy first; those that break rules of their plan come last."""
-        broken = [bool(one.evaluation.violated) for one in self.candidates]
-        return sorted(
-            range(len(broken)), key=list(zip(broken, self.worth, strict=True)).__getitem__
-        )
+        ranked = in_order(self.candidates, self.worth)
+        return sorted(ranked, key=lambda i: bool(self.candidates[i].evaluation.violated))
 
     @property
     def eligible(self) -> list[int]:

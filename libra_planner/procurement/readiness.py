@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
+from libra_planner.costs.prices import ASSUMED
 from libra_planner.costs.quotes import Quote, without_end
-from libra_planner.procurement.bill import ZERO, Bill
+from libra_planner.procurement import bill as kinds
+from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
@@ -130,3 +134,67 @@ def best_sprayed(comparison: Comparison) -> int | None:
     if comparison.times_s is None or len(worth) < len(comparison.eligible):
         return None
     return min(worth, key=worth.__getitem__)
+
+
+SPARES = "Spares"
+"""The quantity whose money is a share of its lines."""
+
+QUANTITIES: Mapping[str, Callable[[Candidate, Line], bool]] = {
+    "NPU, where a plan names none": lambda one, x: (
+        x.part.kind == kinds.NPU and one.proposal.npu is None
+    ),
+    "Server": lambda _, x: x.part.kind == kinds.SERVER,
+    "Cable lengths": lambda _, x: x.part.kind in kinds.CABLING,
+    "frontend network": lambda _, x: x.group == kinds.FRONTEND,
+    "storage network": lambda _, x: x.group == kinds.STORAGE,
+    "Usable height of a rack": lambda _, x: x.part.kind == kinds.RACK,
+    SPARES: lambda _, x: x.n_spares > 0,
+}
+"""Lines of a bill that would change with a quantity, by its name. A line may rest on several."""
+
+
+def resting_usd(one: Candidate, name: str) -> Decimal:
+    """What the lines cost that rest on an assumed quantity; of spares these alone.
+
+    Parameters
+    ----------
+    one : the design.
+    name : one of :data:`QUANTITIES`.
+    """
+    lines = [x for x in one.bill.lines if QUANTITIES[name](one, x) and x.part.unit_usd]
+    counts = [x.n_spares if name == SPARES else x.n_bought for x in lines]
+    return sum((n * (x.part.unit_usd or ZERO) for n, x in zip(counts, lines, strict=True)), ZERO)
+
+
+@dataclass(frozen=True)
+class AssumedPrice:
+    """A price that is an estimate, and what a bill has at it.
+
+    Parameters
+    ----------
+    part : what it is of.
+    n_bought : units of all lines, spares included.
+    usd : what they cost.
+    """
+
+    part: Part
+    n_bought: int
+    usd: Decimal
+
+
+def assumed_prices(one: Candidate) -> tuple[AssumedPrice, ...]:
+    """The assumed prices of a bill, those of most money first; they add up to what is assumed."""
+    found: dict[str, list[Line]] = {}
+    for line in one.bill.lines:
+        price = line.part.price
+        if price and price.confidence == ASSUMED and line.extended_usd:
+            found.setdefault(line.part.name, []).append(line)
+    prices = (
+        AssumedPrice(
+            lines[0].part,
+            sum(x.n_bought for x in lines),
+            sum((x.extended_usd or ZERO for x in lines), ZERO),
+        )
+        for lines in found.values()
+    )
+    return tuple(sorted(prices, key=lambda x: (-x.usd, x.part.name)))

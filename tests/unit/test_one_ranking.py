@@ -71,6 +71,26 @@ def test_cards_tables_and_chart_follow_own_links(three) -> None:
     assert title in made["report.html"]
 
 
+def test_of_designs_as_fast_the_cheaper_one_is_the_fastest_in_any_order() -> None:
+    """Half the uplinks take nothing off a step that nobody has checked on its links."""
+    for names in (WHOLE_GROUPS, WHOLE_GROUPS[::-1]):
+        found = _compared(*names)
+        totals = [one.bill.total_usd for one in found.candidates]
+        assert len({one.step_time_s for one in found.candidates}) == 1
+        least = totals.index(min(totals))
+        assert (found.ranking.fastest, found.chosen) == (least, least)
+        card = decision_section(found).cards[1]
+        saved = float(max(totals) - min(totals)) / 1e6
+        other = found.letters[1 - least]
+        assert card.reason.startswith(f"As fast as {other}, and ${saved:.2f}M cheaper.")
+    # Of designs that are alike in all the name counts, and no letter.
+    twins = [f"{name}={WHOLE_GROUPS[0]}" for name in ("Zulu", "Alpha")]
+    found = _compared(*twins)
+    assert {*found.ranking.picks.values(), found.chosen} == {1}
+    assert "would be" not in " ".join(decision_section(found).lead)
+    assert "its name comes first" in decision_section(found).cards[1].reason
+
+
 def test_models_that_disagree_are_named_with_both_orders(three) -> None:
     note = (
         "The models disagree on the order: fastest first A, C, B by the plan's model, but C, B, A "
@@ -185,7 +205,7 @@ def test_one_unchecked_design_makes_no_check_count(checked) -> None:
     a, b = checked.candidates
     found = ranking([a, replace(b, check=None)])
     assert found.ranked_by is TimeModel.PLAN
-    assert (found.fastest, found.order_note) == (0, "")
+    assert (found.fastest, found.order_note) == (1, "")  # The cheaper one of two as fast.
     model_s = a.evaluation.step_time_s / (1024 * 2048)
     assert times_s([a, replace(b, check=None)])[0] == pytest.approx([model_s, model_s])
 

@@ -131,6 +131,30 @@ def test_orders_of_the_workbook_follow_its_bill_and_its_prices(comparison, files
     assert more_usd == pytest.approx(1080 * n_bought)
 
 
+def test_a_rate_that_would_choose_another_seller_says_so(tmp_path) -> None:
+    """41,040 with 2,700 of support against 46,500: as dear at 46,500/40,500 dollars a euro."""
+    path = tmp_path / "quotes.csv"
+    path.write_text(OFFERS)
+    found = compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path))
+    made = documents(found, ("xlsx", "csv"))
+    [row] = _rows(made, "report-rates.csv")
+    ends = (row["Same sellers from"], float(row["to"]), row["At this value"])
+    assert ends == ("", pytest.approx(46500 / 40500), "the same sellers")
+    sheets = Sheets(made["report.xlsx"])
+    sheet, at = _cell_of(sheets, "Prices", "1 EUR in USD", "B")
+    for rate, said in ((1.14, "the same sellers"), (1.15, "ANOTHER SELLER IS CHEAPER")):
+        sheets.book[sheet][at].value = rate
+        sheets.known.clear()
+        assert sheets.value(sheet, at.replace("B", "E")).startswith(said)
+        # The twin: which quote a report at that rate would count.
+        path.write_text(OFFERS.replace("1.08", str(rate)))
+        [one] = compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path)).candidates
+        seller = next(
+            x.part.price.seller for x in one.bill.lines if x.part.name == "switch-64x400g"
+        )
+        assert (seller == "Acme") == (rate == 1.15)
+
+
 def test_without_quotes_nothing_is_ordered_from_anybody() -> None:
     found = compared_by(str(REPORTS / "one_nic.yaml"))
     assert not any(name.startswith("report-order") for name in documents(found, ("csv",)))

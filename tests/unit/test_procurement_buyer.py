@@ -188,10 +188,39 @@ def test_a_baseline_of_two_designs_is_refused() -> None:
         _compared(ONE, THIN, ONE, "--baseline", "one_nic")
 
 
+def test_assumptions_say_how_much_money_rests_on_each() -> None:
+    """Sums by hand over the lines of the bill; the assumed prices add up to their share."""
+    found = _compared(ONE, THIN)
+    one = found.candidates[found.chosen]
+    design = report_payload(found, [])["designs"][found.chosen]
+    rows = {x["what"]: x["usd"] for x in design["assumed_quantities"]}
+    by_group = {group: float(one.bill.of(group).total_usd) for group in ("frontend", "storage")}
+    assert {f"{name} network": rows[f"{name} network"] for name in by_group} == {
+        f"{name} network": usd for name, usd in by_group.items()
+    }
+    spares = sum(x.n_spares * x.part.price.usd for x in one.bill.lines)
+    assert rows["Spares"] == float(spares)
+    cables = ("optic", "copper", "active_optical", "fibre")
+    assert rows["Cable lengths"] == float(
+        sum(x.extended_usd for x in one.bill.lines if x.part.kind in cables)
+    )
+    assert [*rows.values()] == sorted(rows.values(), reverse=True)
+    prices = design["assumed_prices"]
+    assert sum(x["usd"] for x in prices) == pytest.approx(design["assumed_usd"])
+    assert [x["usd"] for x in prices] == sorted((x["usd"] for x in prices), reverse=True)
+    made = documents(found, ("csv",))
+    table = list(csv.DictReader(io.StringIO(made["report-assumptions.csv"])))
+    money = {row["What"]: float(row[f"$ that rest on it, {one.letter}"] or 0) for row in table}
+    assert {name: money[name] for name in rows} == rows
+    assert [*money.values()] == sorted(money.values(), reverse=True)
+    assert "report-assumed-prices.csv" in made
+
+
 def test_numbers_of_csv_files_are_numbers() -> None:
-    made = documents(_compared(ONE, "--check", "greedy"), ("csv",))
+    made = documents(_compared(ONE, "--check", "greedy"), ("csv", "md"))
     # Rings: one flow leaves each leaf, on one of its 32 uplinks: FIM 193.75 %, the floor as well.
     assert made["report-check.csv"].splitlines()[2].endswith(",1.9375,1.9375")
+    assert "FIM beside an efficiency of 100% costs nothing" in made["report.md"]
     assert not any("float64" in text for text in made.values())
 
 

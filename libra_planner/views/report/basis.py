@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from libra_planner.check.links import DimensionReport
 from libra_planner.costs.prices import ASSUMED
 from libra_planner.procurement.bill import NIC, NPU, OPTIC, SERVER, SWITCH, SideNetwork
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
-from libra_planner.procurement.readiness import assumed_fraction
+from libra_planner.procurement.readiness import (
+    QUANTITIES,
+    SPARES,
+    AssumedPrice,
+    assumed_fraction,
+    assumed_prices,
+    resting_usd,
+)
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table
+from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table, usd
 from libra_planner.views.links import whole_link_notes
 from libra_planner.views.phases import algorithm_lines
 from libra_planner.views.plan import as_checked, plan_notes
+from libra_planner.views.report.bills import EXTENDED, group_cell, lines_sum, price_cell
+from libra_planner.views.report.bills import SPARES as SPARES_USD
 from libra_planner.views.spread import mean_text
 
 _BITS = 8
@@ -42,6 +52,11 @@ def check_section(comparison: Comparison) -> Section | None:
         "is the share of the links' bandwidth that collectives get; FIM is the imbalance of flows, "
         "0 where all links carry equally many. Where a plan names no algorithm the faster one runs."
     ]
+    if any(map(_is_uneven_for_free, (dimension for _, dimension in rows))):
+        paragraphs.append(
+            "FIM beside an efficiency of 100% costs nothing: it counts idle links, too. Where few "
+            "flows cross many links most stay idle, and the others have room for theirs."
+        )
     for one, check in checked:
         times_s = check.effective_step_time_s
         if means := mean_text(times_s, format_time):
@@ -52,13 +67,23 @@ def check_section(comparison: Comparison) -> Section | None:
     return Section("check", "Routing over the links", "Routing", tuple(paragraphs), tables=tables)
 
 
+def _is_uneven_for_free(dimension: DimensionReport) -> bool:
+    """Whether flows are uneven, and lose no bandwidth by it."""
+    uneven = float(dimension.fim_percent.mean()) > _UNEVEN_PERCENT
+    return uneven and float(dimension.efficiency.mean()) > 1 - _ROUNDING
+
+
+_UNEVEN_PERCENT, _ROUNDING = 1.0, 1e-9
+
+
 def _share(value: float) -> Cell:
     return percent(None if math.isnan(value) else value)  # nan where no flow crosses switches
 
 
 def risk_section(comparison: Comparison) -> Section:
     """What could make the figures wrong."""
-    risks, tables = tuple(dict.fromkeys(_risks(comparison))), (_assumption_table(comparison),)
+    risks = tuple(dict.fromkeys(_risks(comparison)))
+    tables = (_assumption_table(comparison), *_price_table(comparison))
     title = "Risks and assumptions"
     return Section("risks", title, "Assumptions", risks, tables=tables, is_static=True)
 
@@ -116,9 +141,73 @@ def _assumption_table(comparison: Comparison) -> Table:
     if comparison.has_run:
         values["Checkpoint, s"] = f"{assumed.checkpoint_s:g}"
         values["Restart, s"] = f"{assumed.restart_s:g}"
-    known = {power: assumed.electricity.confidence}
-    rows = [[name, value, mark(known.get(name, ASSUMED))] for name, value in values.items()]
-    return table("assumptions", "Assumptions", ["What", "Value", "Confidence"], rows)
+    values["Spares"] = "a share of units by part, rounded up: parts catalogue"
+    one, known = comparison.candidates[comparison.chosen], {power: assumed.electricity.confidence}
+    rows = [
+        [name, value, mark(known.get(name, ASSUMED)), _resting(one, name)]
+        for name, value in values.items()
+    ]
+    rows.sort(key=lambda row: -_amount(row[-1]))
+    headings = ["What", "Value", "Confidence", f"$ that rest on it, {one.letter}"]
+    note = (
+        "What the lines cost that would change with it, before tax. A line may rest on several, so "
+        "that these do not add up. What has no dollars counts in the cost of runs alone."
+    )
+    return table("assumptions", "Assumptions, dearest first", headings, rows, note=note)
+
+
+def _resting(one: Candidate, name: str) -> Value:
+    """What the bill has on an assumed quantity; empty for what no bill has."""
+    if name not in QUANTITIES or not (amount := resting_usd(one, name)):
+        return usd("")
+    term = SPARES_USD if name == SPARES else EXTENDED
+    return usd(amount, lines_sum(one, lambda line: QUANTITIES[name](one, line), term))
+
+
+def _amount(value: Value) -> float:
+    return float(value.value or 0) if isinstance(value, Cell) else 0.0
+
+
+def _price_table(comparison: Comparison) -> Iterator[Table]:
+    """The assumed prices of the design to buy; none where it has none."""
+    one = comparison.candidates[comparison.chosen]
+    found, bill, whole = assumed_prices(one), one.bill, group_cell(one, "total")
+    if not found:
+        return
+    columns: dict[str, Callable[[AssumedPrice], Value]] = {
+        "Part": lambda x: x.part.name,
+        "Description": lambda x: x.part.description,
+        "Units, with spares": lambda x: cells.count(x.n_bought),
+        "Unit price": lambda x: usd(x.part.unit_usd, price_cell(comparison, x.part.name)),
+        "Low": lambda x: usd(x.part.price.low_usd if x.part.price else None),
+        "High": lambda x: usd(x.part.price.high_usd if x.part.price else None),
+        "Total, $": lambda x: usd(
+            x.usd, lines_sum(one, lambda line: line.part.name == x.part.name)
+        ),
+        "Share of the price": lambda x: percent(bill.fraction_of(x.usd), 2, f"[c6]/{whole}"),
+    }
+    last: list[Value] = ["Total", *[""] * 5, usd(bill.assumed_usd, "SUM([r6])")]
+    last += [percent(assumed_fraction(bill), 2, f"[t6]/{whole}")]
+    caption = f"Assumed prices of design {one.letter}, dearest first"
+    yield cells.table_of(caption, found, columns, key="assumed-prices", total=last)
+
+
+def assumed_payload(one: Candidate) -> dict[str, Any]:
+    """What of a design rests on assumptions, for JSON."""
+    sums = {name: float(resting_usd(one, name)) for name in QUANTITIES}
+    prices = [
+        {
+            "item": x.part.name,
+            "n_bought": x.n_bought,
+            "unit_usd": float(x.part.unit_usd or 0),
+            "usd": float(x.usd),
+            "fraction": one.bill.fraction_of(x.usd),
+        }
+        for x in assumed_prices(one)
+    ]
+    ranked = sorted(sums.items(), key=lambda item: -item[1])
+    quantities = [{"what": name, "usd": amount} for name, amount in ranked]
+    return {"assumed_quantities": quantities, "assumed_prices": prices}
 
 
 def _side(side: SideNetwork) -> str:

@@ -6,13 +6,16 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 
+from libra_planner.costs.quotes import rate_ends
 from libra_planner.procurement.bill import GROUPS, SUPPORT, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.ranking import Comparison, in_order
+from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells, plan
 from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
 
@@ -120,12 +123,31 @@ def _rate_table(comparison: Comparison) -> list[Table]:
     """Tax and rates, for a reader's own; none where there are none."""
     share = comparison.candidates[0].bill.tax_fraction
     tax = Cell(share, kind=cells.PERCENT, digits=3, is_input=True)
-    rows: list[list[Value]] = [["Tax, share of everything", tax]] if share else []
+    rows: list[list[Value]] = [["Tax, share of everything", tax, "", "", ""]] if share else []
     for currency, rate in _rates(comparison).items():
         own = Cell(rate, kind=cells.NUMBER, digits=6, is_input=True)
-        rows.append([f"1 {currency} in USD", own])
+        rows.append([f"1 {currency} in USD", own, *_sellers(comparison, currency)])
     caption = "Tax and exchange rates, which totals follow in the workbook"
-    return [cells.table("rates", caption, ["What", "Value"], rows)] if rows else []
+    headings = ["What", "Value", "Same sellers from", "to", "At this value"]
+    note = (
+        "Sellers are chosen at the rates of the quotes. At a rate beyond these ends another seller "
+        "is cheaper, which no formula here follows: make a new report with that rate."
+    )
+    if not rows or not _rates(comparison):
+        rows, headings, note = [row[:2] for row in rows], headings[:2], ""
+    return [cells.table("rates", caption, headings, rows, note=note)] if rows else []
+
+
+def _sellers(comparison: Comparison, currency: str) -> list[Value]:
+    """Between which rates the sellers stay the same, and whether they do at that of a workbook."""
+    low, high = rate_ends(used_in(comparison), currency)
+    found = [number(low, 4) if low else "", number(high, 4) if math.isfinite(high) else ""]
+    ends = [f"[c1]>={low!r}"] * (low > 0) + [f"[c1]<={high!r}"] * math.isfinite(high)
+    same, other = "the same sellers", "ANOTHER SELLER IS CHEAPER: make a new report"
+    formula = f'"{same}"'
+    for end in ends:
+        formula = f'IF({end},{formula},"{other}")'
+    return [*found, Cell(same, formula if ends else "")]
 
 
 def _input_price(comparison: Comparison, part: Part) -> Cell:
@@ -182,16 +204,18 @@ def prices_moved(comparison: Comparison) -> str:
 def verdict(comparison: Comparison) -> Cell:
     """Cheapest and best per dollar at the prices of the workbook.
 
-    Of equals the first, as in :class:`~libra_planner.procurement.ranking.Ranking`.
+    Of equals the first of :func:`~libra_planner.procurement.ranking.in_order`.
     """
-    letters, ranking = comparison.letters, comparison.ranking
-    totals = [group_cell(one, "total") for one in comparison.candidates]
-    text = f"At the prices of this workbook: cheapest {letters[ranking.cheapest]}"
+    designs, ranking = comparison.candidates, comparison.ranking
+    ranked = in_order(designs, [float(one.bill.total_usd) for one in designs])
+    letters = [comparison.letters[i] for i in ranked]
+    totals = [group_cell(designs[i], "total") for i in ranked]
+    text = f"At the prices of this workbook: cheapest {comparison.letters[ranking.cheapest]}"
     formula = f'"At the prices of this workbook: cheapest "&{_least(totals, letters)}'
     times_s = comparison.times_s
     if ranking.best_per_usd is not None and times_s is not None:
-        products = [f"{total}*{time!r}" for total, time in zip(totals, times_s, strict=True)]
-        text += f", best per dollar {letters[ranking.best_per_usd]}"
+        products = [f"{at}*{times_s[i]!r}" for at, i in zip(totals, ranked, strict=True)]
+        text += f", best per dollar {comparison.letters[ranking.best_per_usd]}"
         formula += f'&", best per dollar "&{_least(products, letters)}'
     missing = "A price is missing on the sheet Prices: totals are #N/A"
     return Cell(text, expression=f'IFERROR({formula},"{missing}")')

@@ -218,7 +218,10 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
         found = {
             "against": letters[reference],
             "differences": [
-                {"kinds": step.kinds, "n_units": step.n_units, "change_usd": float(step.change_usd)}
+                {
+                    **attributes(step, "kinds", "n_units", "places"),
+                    "change_usd": float(step.change_usd),
+                }
                 for step in way
             ],
             "break_evens": [
@@ -263,6 +266,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "tax_usd": float(one.bill.tax_usd) if one.bill.tax_fraction else None,
         "total_with_tax_usd": float(one.bill.with_tax_usd) if one.bill.tax_fraction else None,
         "orders": orders_payload(one),
+        **basis.assumed_payload(one),
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,
         "covers": one.proposal.problem.step.covers,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from libra_planner.costs.quotes import TAX, quote_warnings, unpriced_note
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import used_in
 from libra_planner.step.collectives.calibrated import Calibrated
-from libra_planner.units import format_time
+from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
 from libra_planner.views.report.bills import verdict, words_of_kind
@@ -143,9 +144,10 @@ def _cards(comparison: Comparison) -> Iterator[Card]:
         yield _best(comparison, ranking.best_per_usd, times)
 
 
-def _runner_up(best: int, values: Sequence[float]) -> int:
+def _runner_up(comparison: Comparison, best: int, values: Sequence[float]) -> int:
     """The second best, of the least value; the best itself where it is the only one."""
-    return min((i for i in range(len(values)) if i != best), key=lambda i: values[i], default=best)
+    ranked = in_order(comparison.candidates, values)
+    return next((i for i in ranked if i != best), best)
 
 
 def _card(
@@ -167,14 +169,23 @@ def _card(
     (one, other), (title, reason) = pair, alone
     if other is not one:
         title, adjective = among
-        reason = lead or f"As {adjective} as {other.letter}, and listed before it."
+        reason = lead or f"As {adjective} as {other.letter}{_tie_break(one, other)}."
     return Card(title, f"{one.letter}: {one.proposal.name}", figure, reason)
+
+
+def _tie_break(one: Candidate, other: Candidate) -> str:
+    """Why the first of two that are as good is named before the other, in words."""
+    saved = other.bill.total_usd - one.bill.total_usd
+    if saved:
+        return f", and {round_usd(saved).shown} cheaper"
+    faster = one.step_time_s < other.step_time_s * (1 - _ROUNDING)
+    return ", and faster" if faster else ", and alike in all else: its name comes first"
 
 
 def _cheapest(comparison: Comparison) -> Card:
     designs, best = comparison.candidates, comparison.ranking.cheapest
     totals = [float(design.bill.total_usd) for design in designs]
-    one, other = pair = designs[best], designs[_runner_up(best, totals)]
+    one, other = pair = designs[best], designs[_runner_up(comparison, best, totals)]
     saved, lead = other.bill.total_usd - one.bill.total_usd, ""
     if saved:
         lead = (
@@ -206,7 +217,7 @@ def _main_difference(one: Candidate, other: Candidate) -> str:
 
 def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
     model, designs = comparison.ranking.ranked_by, comparison.candidates
-    second = _runner_up(best, times)
+    second = _runner_up(comparison, best, times)
     one, other = pair = designs[best], designs[second]
     gain, step_time_s = times[second] / times[best], one.step_time_by(model)
     waits, there = (
@@ -219,15 +230,36 @@ def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
         figure += f", {1e-6 / times[best]:,.2f} M tokens/s"
     alone = ("Speed", f"{one.evaluation.compute_s / step_time_s:.0%} of a step is compute.")
     lead = f"{text}, there {there}." if gain - 1 >= _ROUNDING else ""
-    lead += tie_text(comparison, best, with_prices=False) if lead else ""
-    return _card(pair, figure, alone, ("Fastest", "fast"), lead)
+    card = _card(pair, figure, alone, ("Fastest", "fast"), lead)
+    if other is one or gain - 1 >= _EQUAL:
+        return card
+    more = (_idle_text(one, other), tie_text(comparison, best, with_prices=False))
+    return replace(card, reason="".join((card.reason, *more)))
+
+
+def _idle_text(one: Candidate, other: Candidate) -> str:
+    """Which tiers carry more in one of two designs that are as fast, which buys next to no time."""
+    fabric, theirs = (x.proposal.problem.topology for x in (one, other))
+    if fabric != theirs:
+        return ""
+    bought_Bps = (x.bought.design.bandwidth_Bps for x in (one, other))
+    found = []
+    for tier, *pair in zip(fabric.tiers, *bought_Bps, strict=True):
+        least, most = sorted(map(gigabytes_per_s, pair))
+        if most - least > _ROUNDING * most:
+            found.append(f"{most:.4g} GB/s at {tier} instead of {least:.4g}")
+    if not found:
+        return ""
+    buys, them = ("buys", "it") if len(found) == 1 else ("buy", "them")
+    hidden = f"what crosses {them} is hidden behind compute or other links"
+    return f" {' and '.join(found)} {buys} next to no time: {hidden}."
 
 
 def _best(comparison: Comparison, best: int, times: list[float]) -> Card:
     designs = comparison.candidates
     totals = [float(one.bill.total_usd) for one in designs]
     products = [usd * time_s for usd, time_s in zip(totals, times, strict=True)]
-    second = _runner_up(best, products)
+    second = _runner_up(comparison, best, products)
     cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
     speed = _relative(times[second] / times[best] - 1, "faster", "slower")
     price = _relative(cheaper, "cheaper", "dearer")
@@ -239,7 +271,9 @@ def _best(comparison: Comparison, best: int, times: list[float]) -> Card:
     figure += ", incomplete" if comparison.missing else ""
     alone, pair = ("Performance per dollar", "The only design."), (designs[best], designs[second])
     lead = text if abs(more) >= _ROUNDING else ""
-    lead += tie_text(comparison, best, with_prices=True) if lead else ""
+    # Of the design to buy the first section says it.
+    is_said = best == comparison.chosen and second != best
+    lead += tie_text(comparison, best, with_prices=True) if lead and not is_said else ""
     return _card(pair, figure, alone, ("Best per dollar", "good"), lead)
 
 

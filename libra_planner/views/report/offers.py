@@ -17,6 +17,7 @@ from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells
 from libra_planner.views.cells import (
     NUMBER,
+    PERCENT,
     Cell,
     Section,
     Table,
@@ -293,8 +294,9 @@ def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str)
     total: list[Value] = ["Total", *[""] * (at - 1), *sums]
     total += [""] * (len(columns) - len(total))
     what = f"order of {order.seller}" if order.seller else seller_name(order)
-    caption, twice = f"Design {one.letter}: {what}", ("Description", f"Line total, {own}")
-    return cells.table_of(caption, order.lines, columns, key=key, total=total, dispensable=twice)
+    caption = f"Design {one.letter}: {what}"
+    wide = {"dispensable": ("Description",), "off_page": (f"Line total, {own}",)}
+    return cells.table_of(caption, order.lines, columns, key=key, total=total, **wide)
 
 
 def _amounts(
@@ -340,18 +342,21 @@ def _terms(order: Order) -> dict[str, Callable[[OrderLine], Value]]:
         "Discount": lambda x: (
             percent(x.part.price.discount_fraction, 2)
             if x.part.price and x.part.price.discount_fraction
-            else ""
+            else Cell("", kind=PERCENT)
         ),
         "Lengths": lambda x: ", ".join(f"{n:,} of {at:g} m" for at, n in x.lengths.items()),
     }
-    filled = {name: of for name, of in some.items() if any(map(of, order.lines))}
+    filled = {
+        name: of for name, of in some.items() if any(cells.cell(of(x)).value for x in order.lines)
+    }
     return {**always, **filled}
 
 
 def _list_price(order: Order, line: OrderLine) -> Value:
     """The price of one before its discount."""
     price = line.part.price
-    return _money(order, price.list_amount) if price and price.list_amount else ""
+    amount = price.list_amount if price else None
+    return _money(order, amount) if amount else Cell("", kind=NUMBER)
 
 
 def _price_cell(comparison: Comparison, part: Part) -> str:

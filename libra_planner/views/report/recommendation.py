@@ -19,7 +19,7 @@ from libra_planner.procurement.advice import (
 )
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
-from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import (
     assumed_fraction,
     best_sprayed,
@@ -159,14 +159,16 @@ def _speed_against(comparison: Comparison) -> str:
     if abs(faster) > _ROUNDING:
         speed = f"is {abs(faster):.1%} {'faster' if faster > 0 else 'slower'}"
     more = worth[j] / worth[i] - 1 if worth[i] else 0.0
-    return f" and {speed}: {abs(more):.1%} {'more' if more >= 0 else 'less'} work per dollar"
+    if abs(more) <= _ROUNDING:
+        return f" and {speed}: as much work per dollar"
+    return f" and {speed}: {abs(more):.1%} {'more' if more > 0 else 'less'} work per dollar"
 
 
 def _notes(comparison: Comparison) -> str:
     """Ties, and a design that comes first but cannot be bought."""
     worth, chosen = comparison.worth, comparison.chosen
     text = tie_text(comparison, chosen, with_prices=True)
-    first = min(range(len(worth)), key=worth.__getitem__)
+    first = in_order(comparison.candidates, worth)[0]
     if first != chosen:
         name = named(comparison.candidates[first])
         text += f" {name} would be {comparison.criterion}, but breaks rules of its plan."
@@ -190,15 +192,15 @@ def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     *most, last = (comparison.letters[i] for i in (best, *found))
     by = "work per dollar" if with_prices else "speed"
     text = f" {', '.join(most)} and {last} cannot be told apart by {by}: step times may be off by"
-    return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)])}"
+    return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)], with_prices)}"
 
 
-def _cheapest_of(designs: Sequence[Candidate]) -> str:
-    """Which of some designs that nothing else tells apart is cheapest, and by how much."""
+def _cheapest_of(designs: Sequence[Candidate], with_prices: bool) -> str:
+    """Which of some designs that nothing else tells apart is cheapest, and once by how much."""
     first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
     saved = second.bill.total_usd - first.bill.total_usd
-    cheaper = f" {first.letter} is {round_usd(saved).shown} cheaper than {second.letter}."
-    return cheaper if saved else ""
+    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else "the cheapest"
+    return f" {first.letter} is {by}." if saved else ""
 
 
 _QUANTITIES = 'Its quantities rest on the values in "Risks and assumptions", not on quotes.'
@@ -307,8 +309,8 @@ def difference_table(comparison: Comparison) -> Table | None:
         rows,
         total=[f"Price of everything{before_tax(one)}", *totals, moved],
         note=(
-            "Parts are counted with their spares, without lines that both bills have alike, such "
-            "as those of frontend and storage."
+            "Parts are counted in units with their spares, where the bills differ: lines that both "
+            "have alike, such as those of frontend and storage, are left out."
         ),
     )
 
@@ -345,6 +347,7 @@ def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
     names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
+    names += f" at {' and '.join(step.places)}" if len(step.places) in (1, 2) else ""
     return names[:1].upper() + names[1:]
 
 
@@ -368,7 +371,7 @@ def _routing(comparison: Comparison) -> Iterator[list[Value]]:
     """What routing decides: unknown without a check, else what spraying would choose."""
     one = comparison.candidates[comparison.chosen]
     if one.check is None:
-        yield ["routing over the links", "not checked", "ecmp", "not known: add --check ecmp"]
+        yield ["routing over the links", "not checked", "ecmp", "not known yet"]
         return
     best, policy = best_sprayed(comparison), one.check.policy.name
     if best is not None and policy != "spray":
