@@ -10,16 +10,17 @@ from typing import Any
 
 from libra_planner.api.flow_lists import ListRuns, RoutedFlows, Watchers
 from libra_planner.check.measured import measured_report
-from libra_planner.check.report import RoutedList
+from libra_planner.check.report import FlowList, RoutedList
 from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import policy_of
 from libra_planner.cli.streams import answer, progress_of, tell_kept
 from libra_planner.errors import SpecError, located, unknown_name
+from libra_planner.fabric.clos import Clos
 from libra_planner.files import STDOUT, write_text
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.plain_text import visible
-from libra_planner.routing.policy import OPTIONS, POLICIES
+from libra_planner.routing.policy import OPTIONS, POLICIES, Policy
 from libra_planner.views import flows as view
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
@@ -42,7 +43,7 @@ def flows(options: argparse.Namespace) -> None:
         answer(options, payload, view.measured_blocks(measured, **wanted))
         return
     if options.compare:
-        compared = [_routed(options, kind.name) for kind in POLICIES.values() if kind.finds_paths]
+        compared = _compared(options)
         answer(options, partial(view.compared_payload, compared), view.compared_blocks(compared))
         return
     for name, value in _USUAL.items():
@@ -61,17 +62,40 @@ def flows(options: argparse.Namespace) -> None:
         answer(options, found.to_dict, found.blocks())
 
 
+def _compared(options: argparse.Namespace) -> list[RoutedList]:
+    """The list routed by every policy that finds paths."""
+    names = [kind.name for kind in POLICIES.values() if kind.finds_paths]
+    progress, found = progress_of("policies"), []
+    fabric = load_fabric(options.fabric)
+    listed = read_flows(options.flows, fabric, pinned=False)
+    for i, name in enumerate(names, 1):
+        found.append(_routed_by(options, _policy(options, name), fabric, listed))
+        if progress:
+            progress(i, len(names))
+    return found
+
+
+def _policy(options: argparse.Namespace, name: str) -> Policy:
+    return policy_of(argparse.Namespace(**vars(options) | {"policy": name}))
+
+
 def _routed(options: argparse.Namespace, name: str) -> RoutedList:
     """The list routed by a policy."""
-    policy = policy_of(argparse.Namespace(**vars(options) | {"policy": name}))
+    policy = _policy(options, name)
     fabric = load_fabric(options.fabric)
     listed = read_flows(options.flows, fabric, pinned=not policy.kind.finds_paths)
     if options.trace is not None and options.trace not in listed.ids:
         with located("--trace"):
             raise unknown_name("flow_id of the flow list", options.trace, listed.ids[:20])
+    return _routed_by(options, policy, fabric, listed)
+
+
+def _routed_by(
+    options: argparse.Namespace, policy: Policy, fabric: Clos, listed: FlowList
+) -> RoutedList:
     watchers = Watchers(
-        seeds=progress_of("seeds"),
-        flows=progress_of("flows", least=_MANY_FLOWS),
+        seeds=progress_of(f"seeds of {policy.name}"),
+        flows=progress_of(f"flows by {policy.name}", least=_MANY_FLOWS),
         cut_off=partial(print, file=sys.stderr),
     )
     failures = (options.fail_links or 0, options.fail_spines or 0)

@@ -430,7 +430,7 @@ class Session:
         if shown == equal_split_GBps(self.problem, shown):
             return "equal bandwidth" if self.problem.prices.bills is None else "first option"
         return (
-            "start inside rules" if self.reading and shown == self.reading.start_GBps else "edited"
+            "unoptimised start" if self.reading and shown == self.reading.start_GBps else "edited"
         )
 
     def _value(self) -> Any:

@@ -113,20 +113,20 @@ def test_another_number_of_dimensions_gives_an_equal_split(plan_file: Path) -> N
 @pytest.mark.parametrize(
     ("rules", "start_GBps", "origin"),
     [
-        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "start inside rules"),
+        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "unoptimised start"),
         # A taper of 2 below a fixed tier, then one between two that are free: 120 and 60 are
         # nearest to 100 and 100 on the line B2 = 2 B3.
-        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "start inside rules"),
-        (["taper(spine) == 2"], (100, 120, 60), "start inside rules"),
-        (["total == 600", "dim1 == 400"], (400, 100, 100), "start inside rules"),
-        (["total == 600", "dim1 >= 400"], (400, 100, 100), "start inside rules"),
+        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "unoptimised start"),
+        (["taper(spine) == 2"], (100, 120, 60), "unoptimised start"),
+        (["total == 600", "dim1 == 400"], (400, 100, 100), "unoptimised start"),
+        (["total == 600", "dim1 >= 400"], (400, 100, 100), "unoptimised start"),
         # The leaf at its limit, then B3 at a taper of at least 1.
         (
             ["dim1 == 450", "12.5 GB/s <= dim2 <= 50", "taper(spine) >= 1"],
             (450, 50, 50),
-            "start inside rules",
+            "unoptimised start",
         ),
-        (["dim1 <= 450", "dim2 <= 50"], (100, 50, 100), "start inside rules"),
+        (["dim1 <= 450", "dim2 <= 50"], (100, 50, 100), "unoptimised start"),
         (["dim1 == 450", "dim1 == 400"], (100, 100, 100), "equal bandwidth"),  # Cannot be met.
         (["dim1 == 450", "total <= 400"], (400 / 3,) * 3, "equal bandwidth"),  # Nor these.
     ],

@@ -336,3 +336,10 @@ def test_orders_of_dimensions_that_differ_by_eighteen_orders_of_magnitude(run) -
     )
     assert result.code == 0, result.err
     assert result.payload["balanced_gain"] >= 1
+
+
+def test_a_network_between_nodes_is_said_to_have_no_taper(run) -> None:
+    """Where nodes take part; inside one there is none to have it."""
+    asked = ("collective", "--system", "h100-sxm", "--kind", "all-reduce", "--size", "1GB")
+    assert "no taper" in run(*asked, "--nodes", "4").out
+    assert "taper" not in run(*asked).out

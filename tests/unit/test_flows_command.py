@@ -268,6 +268,15 @@ def test_all_policies_in_one_table(files, run) -> None:
     assert run("flows", *files(flows="flow_id,src,dst,bytes\na,0,1,0\n"), "--compare").code == 0
 
 
+def test_a_comparison_says_how_far_it_is(files, run, monkeypatch) -> None:
+    """On a terminal, and beside the policy that takes long."""
+    assert run("flows", *files(), "--compare").err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    told = run("flows", *files(), "--compare").err
+    assert "10 of 10 seeds of ecmp" in told
+    assert re.findall(r"(\d+) of 7 policies", told) == [str(i) for i in range(1, 8)]
+
+
 def test_sprayed_flows(files, run) -> None:
     result = run("flows", *files(), "--policy", "spray", "--json", "--trace", "first")
     assert result.code == 0, result.err

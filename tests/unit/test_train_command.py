@@ -233,6 +233,8 @@ def test_bands_hold_the_time_and_are_absent_without_a_class(run) -> None:
     other = _json(run, *ONE, "--npu", "mi300x")
     assert other["step_time_low_s"] is None
     assert other["band"] == "no measured class"
+    text = run(*ONE, "--npu", "mi300x").out
+    assert "(no range: too few runs of MI300X dense bf16 are published)" in text
 
 
 def test_experts_say_what_is_taken_for_granted(run) -> None:

@@ -38,6 +38,10 @@ from libra_planner.views.times.collective import run_blocks, run_payload
 from libra_planner.views.times.kernels import kernel_blocks, kernel_payload
 
 _MOST_NAMES = 3
+_NO_TAPER = (
+    "every NIC has its full speed between nodes, no taper, as in the measured clusters; a plan has "
+    "tapers (fidelity: calibrated)"
+)
 SHAPE = {
     **{name: name for name in ("m", "n", "k", "groups", "batch", "rows", "cols")},
     "heads": "heads_q",
@@ -139,6 +143,8 @@ def answered_collective(
             ranks = Ranks(links, nodes, per_node, node_nic_Bps(usual), network)
     beyond = extrapolations(measured_npu(npu), size_bytes, ranks)
     notes = (*assumed, *(f"calibrated extrapolates: {what}" for what in beyond))
+    if ranks.n_domains > 1:
+        notes = (_NO_TAPER, *notes)
     return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law), notes)
 
 

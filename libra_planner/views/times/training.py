@@ -142,7 +142,7 @@ def _again(run: PlannedRun, attention: AttentionFlops) -> str:
 def _band(run: PlannedRun) -> str:
     band_s = step_band_s(run)
     if band_s is None:
-        return NO_CLASS
+        return f"no range: too few runs of {step_class(run)} are published"
     low, high = map(format_time, band_s)
     whose = "published " if own_band_fraction(run) is None else ""
     return f"{low} to {high}, as {whose}runs of {step_class(run)} are off"
