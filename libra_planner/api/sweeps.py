@@ -23,6 +23,7 @@ from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.sweeps import figures
 from libra_planner.views.sweeps.answers import answer_blocks
+from libra_planner.views.sweeps.best import best_lines
 from libra_planner.views.sweeps.page import write_page
 from libra_planner.views.sweeps.points import axis_units
 from libra_planner.views.sweeps.remarks import remarks
@@ -56,8 +57,10 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         """The best designs of every objective."""
         found = self.top(_MOST_ROWS)
         yield f"{escape(self.headline())}; the best of each objective"
-        yield from answer_blocks(found, self.axes, len(found.rows), axis_units(self))
-        yield from map(escape, remarks(self))
+        yield from answer_blocks(
+            found, self.axes, len(found.rows), axis_units(self), self.plan_cost
+        )
+        yield from map(escape, [*best_lines(self), *remarks(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Its answers as rows: ``top``, ``pareto`` and ``everything``."""

@@ -22,6 +22,7 @@ from libra_planner.errors import SpecError
 from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
+from libra_planner.sweeps.columns import COST
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import attributes
@@ -103,7 +104,10 @@ def run(options: argparse.Namespace) -> None:
         print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
     else:
         print(results.statuses)
-    _tell_remarks(results)
+    from libra_planner.views.sweeps.best import best_lines
+
+    say(best_lines(results))
+    _tell_remarks(results, is_all=True)
 
 
 def _kept(sweep: Sweep, to: str) -> str:
@@ -179,22 +183,18 @@ def show(options: argparse.Namespace) -> None:
         print_json({"rows": rows} | counts, default=str)
     elif not (options.plot or options.html):
         _print_answer(results, options)
-        _tell_remarks(results)
-    if results.work_axes and options.sql is None and not options.csv:
-        axes = ", ".join(map(visible, results.work_axes))
-        said = f"The work of a step depends on {axes}: compare times only where it is the same"
-        print(said, file=sys.stderr)
+        _tell_remarks(results, is_all=options.remarks)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
 
 
-def _tell_remarks(results: Results) -> None:
-    """What readers of the rows have to know, on stderr."""
-    from libra_planner.views.sweeps.remarks import remarks
+def _tell_remarks(results: Results, *, is_all: bool) -> None:
+    """What readers of the rows have to know, on stderr; in one line where it was said before."""
+    from libra_planner.views.sweeps.remarks import folded, remarks
 
     sys.stdout.flush()
-    say(remarks(results), sys.stderr)
+    say((remarks if is_all else folded)(results), sys.stderr)
 
 
 def _write_pictures(results: Results, options: argparse.Namespace) -> None:
@@ -294,14 +294,17 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         _print_table(answer)
     else:
         from libra_planner.views.cells import escape
-        from libra_planner.views.sweeps.answers import answer_blocks, answer_words
+        from libra_planner.views.sweeps.answers import answer_blocks, answer_words, money_words
+        from libra_planner.views.sweeps.best import best_lines
         from libra_planner.views.sweeps.points import axis_units
 
         asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
         words = answer_words(results, n_best=options.top or _USUAL, **asked)
-        units = axis_units(results)
-        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units)
-        streams.show([escape(words), *rows])
+        names = axis_units(results), results.plan_cost
+        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, *names)
+        money = [money_words(results)] if COST in answer.columns else []
+        more = (escape(text) for text in (*money, *best_lines(results)) if text)
+        streams.show([escape(words), *rows, *more])
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
 

@@ -17,6 +17,7 @@ from libra_planner import units
 from libra_planner.registry import Registry
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
+COST = "cost_usd"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, BILLED = "checked", "searched", "billed"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
@@ -326,13 +327,16 @@ def shown_first(names: Sequence[str], known: Iterable[str]) -> list[str]:
     return [name for *_, name in sorted(fine, key=lambda triple: triple[:2])]
 
 
-def on_screen(names: Sequence[str], axes: Sequence[str]) -> list[Column]:
+def on_screen(
+    names: Sequence[str], axes: Sequence[str], plan_cost: str = "network cost"
+) -> list[Column]:
     """Columns of results in the order of the screen: each of ``names`` once.
 
     Parameters
     ----------
     names : of the results.
     axes : those of them that the sweep varies, shown as they were given.
+    plan_cost : heading of ``cost_usd``, as ``Results.plan_cost`` has it.
 
     Examples
     --------
@@ -343,6 +347,7 @@ def on_screen(names: Sequence[str], axes: Sequence[str]) -> list[Column]:
     varied = [name for name in (ROW, *axes) if name in names and name != OBJECTIVE]
     first = [Column(name, heading=name, text=_as_in_file, n_cells=4) for name in varied]
     others = [column_named(name) for name in names if name not in varied]
+    others = [replace(x, heading=plan_cost) if x.name == COST else x for x in others]
     return first + sorted(others, key=lambda one: one.screen)
 
 
@@ -380,7 +385,10 @@ register(
         "step_time_high_s", "the other end; null without a measured class",
         ("step_time_s", "error_fraction"), _most_s, is_late=True,
     ),
-    _shown("cost_usd", "of the network, with the fixed cost", screen=4, in_words=True),
+    _shown(
+        COST, "of the network by linear prices, with the fixed cost of the plan; no bill",
+        screen=4, in_words=True,
+    ),
     _shown(
         "bandwidth_dim{dim}_GBps", "of each dimension, per NPU", ("bandwidth_bytes_per_s",),
         _by_dimension, asked_as="bandwidth", shown=BANDWIDTHS, screen=8, n_cells=7,

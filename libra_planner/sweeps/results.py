@@ -330,6 +330,19 @@ class Results:
         return "bill_usd" if self.by != BY[0] and self.n_billed else "cost_usd"
 
     @property
+    def plan_cost(self) -> str:
+        """What ``cost_usd`` is the price of, in words: by the plan's linear prices, or its bill."""
+        spec = self.manifest["spec"]
+        named = {*spec["base"], *(key[0] for key, *_ in spec["slots"] if key)}
+        is_linear = spec["base"].get("prices", "linear") == "linear"
+        return "network cost" if is_linear and "fixed_cost" not in named else "system cost"
+
+    @property
+    def cost_name(self) -> str:
+        """What designs cost, in words: ``bill``, ``network cost``, or ``system cost``."""
+        return "bill" if self.cost_column == "bill_usd" else self.plan_cost
+
+    @property
     def tie_column(self) -> str:
         """What decides between designs of equal bills and times, in SQL: the plan's own cost."""
         is_known = self.cost_column == "bill_usd" and "cost_usd" in self.columns
@@ -389,8 +402,13 @@ class Results:
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
 
     def top(self, n: int) -> Answer:
-        """The best designs of each objective; of equals the cheaper one."""
-        return self._best(self._shown(), [cols.OBJECTIVE], self._rank(), n)
+        """The best designs of each work and objective; of equals the cheaper one."""
+        return self._best(self._shown(), [*self._works, cols.OBJECTIVE], self._rank(), n)
+
+    @property
+    def _works(self) -> list[str]:
+        """Axes that change what is trained, in SQL: designs compete within their values."""
+        return [*map(sql_name, self.work_axes)]
 
     def near_best(self) -> Answer:
         """Designs within :data:`NEAR` of the best of their objective and work, it included.
@@ -398,7 +416,7 @@ class Results:
         Columns are the objective, the axes that change what is trained, the number of designs and
         the first three of them.
         """
-        keys = ", ".join([cols.OBJECTIVE, *map(sql_name, self.work_axes)])
+        keys = ", ".join([cols.OBJECTIVE, *self._works])
         ranks = f"SELECT {keys}, row, {self._rank()} AS rank_ FROM designs WHERE {self.ranked}"
         best = f"SELECT *, min(rank_) OVER (PARTITION BY {keys}) AS best_ FROM ({ranks})"
         return self._own(
@@ -415,7 +433,7 @@ class Results:
         step_time = time.replace("seconds_per_sequence", "step_time_s")
         told = step_time if step_time in self.columns else time
         axes = [name for name in self.axes if name not in (*self.work_axes, cols.OBJECTIVE)]
-        keys = [*map(sql_name, self.work_axes)]
+        keys = self._works
         shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes)])
         like = f"PARTITION BY {', '.join(keys) or '0'}"
         near = (
@@ -460,12 +478,12 @@ class Results:
         )
 
     def pareto(self) -> Answer:
-        """Designs that no other one beats in time and cost, fastest first."""
+        """Designs that no other one of their work beats in time and cost, fastest first."""
         time, cost = self.time_column, self.need(self.cost_column)
-        return self._unbeaten([time, cost], self.ranked, f"{time}, row")
+        return self._rows(self._frontier_rows([time, cost], self.ranked), f"{time}, row")
 
     def pareto_with_fim(self) -> Answer:
-        """Designs that no other one beats in time, cost and FIM, fastest first.
+        """Designs that no other one of their work beats in time, cost and FIM, fastest first.
 
         A design in which no flow crosses switches has no FIM: it has to be unbeaten in time and
         cost, and beats others as one of FIM 0. Designs whose links could not be checked have no
@@ -475,50 +493,41 @@ class Results:
         time, cost = self.time_column, self.need(self.cost_column)
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
         order = f"{time}, {cost}, coalesce({fim}, 0), row"
-        return self._unbeaten([time, cost, fim], checked, order)
+        return self._rows(self._frontier_rows([time, cost, fim], checked), order)
 
-    def _unbeaten(self, figures: Sequence[str], which: str, order: str) -> Answer:
-        """What people want to see of the designs on the frontier of two or three figures."""
-        shown = ", ".join([*figures, f"{self.tie_column} AS last_"])
-        # Of designs that are equal in all of it the first is kept.
-        query = f"SELECT row, {shown} FROM designs WHERE {which} ORDER BY last_, row"
-        found = self._connection.execute(query).fetchnumpy()
-        arrays = [
-            np.ma.filled(found[one].astype(np.float64), np.nan) for one in (*figures, "last_")
-        ]
-        kept = found["row"][
-            unbeaten(*arrays[:3]) if len(figures) == 3 else unbeaten_in_two(*arrays)
-        ]
-        among = f"row IN ({', '.join(map(str, kept.tolist()))})" if len(kept) else "false"
-        return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {order}")
+    def _rows(self, kept: Sequence[int], order: str) -> Answer:
+        """What people want to see of some designs, in an order within their work."""
+        among = f"row IN ({', '.join(map(str, kept))})" if kept else "false"
+        by = ", ".join([*self._works, order])
+        return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {by}")
 
     def grouped(self, axis: str) -> Answer:
-        """Number of designs and the best one for each value of an axis and objective."""
+        """Number of designs and the best one for each value of an axis, work and objective."""
         name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
-        places = self._places([name, cols.OBJECTIVE], self._rank())
+        keys = list(dict.fromkeys([*self._works, name, cols.OBJECTIVE]))
+        places = self._places(keys, self._rank())
         best = "FILTER (WHERE ranked_place_ = 1)"
         query = (
-            f"SELECT {name}, objective, count(*) AS n_designs, "
+            f"SELECT {', '.join(keys)}, count(*) AS n_designs, "
             f"count(*) FILTER (WHERE {_OPTIMAL}) AS n_optimal, "
             f"any_value(row) {best} AS best_row, any_value({time}) {best} AS best_{time}"
         )
         if (cost := self.cost_column) in self.columns:
             query += f", any_value({cost}) {best} AS best_{cost}"
         query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
-        return self._own(f"{query} GROUP BY {name}, objective ORDER BY ALL")
+        return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
 
     def everything(self) -> Answer:
         """All rows and columns."""
         return self._own("SELECT * FROM designs ORDER BY row")
 
-    def designs(self, most: int, apart: Sequence[str] = ()) -> Answer:
+    def designs(self, most: int) -> Answer:
         """What people want to see of every design, and why some have no optimum.
 
         Parameters
         ----------
-        most : of more designs about so many, evenly spread, and the frontiers.
-        apart : axes; each combination of their values has a frontier of its own.
+        most : of more designs about so many, evenly spread, and the frontier of each work.
         """
         n, n_optimal = self.n_rows, self._count(f"CASE WHEN {_OPTIMAL} THEN 1 END")
         more = [cols.STATUS, cols.MESSAGE] if n_optimal < n else []
@@ -526,28 +535,38 @@ class Results:
         shown = ", ".join([self._shown(), *more])
         which = "true"
         if n > most:
-            kept = ", ".join(map(str, self._frontier_rows(apart))) or "-1"
+            cost = self.cost_column if self.cost_column in self.columns else "0.0"
+            front = self._frontier_rows([self.time_column, cost], self.ranked)
+            kept = ", ".join(map(str, front)) or "-1"
             # Multiples of one number would be of few values of the axes.
             which = f"row * {_SPREAD} % {2**32} < {2**32 * most // n} OR row IN ({kept})"
         return self._own(f"SELECT {shown} FROM designs WHERE {which} ORDER BY row")
 
-    def _frontier_rows(self, apart: Sequence[str]) -> list[int]:
-        """Designs that no other one beats in time and cost, of each combination of values."""
-        cost = self.cost_column if self.cost_column in self.columns else "0.0"
-        like = f"dense_rank() OVER (ORDER BY {', '.join(map(sql_name, apart)) or '0'})"
+    def _frontier_rows(self, figures: Sequence[str], which: str) -> list[int]:
+        """Designs that no other one of their work beats in two or three figures.
+
+        Parameters
+        ----------
+        figures : SQL of time, cost and, where it counts, FIM.
+        which : SQL of the designs that have a place.
+        """
+        like = f"dense_rank() OVER (ORDER BY {', '.join(self._works) or '0'})"
+        wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, self.tie_column])]
+        # Of designs that are equal in all of it the first is kept.
         query = (
-            f"SELECT row, {self.time_column} AS time_, {cost} AS cost_, {like} AS like_, "
-            f"{self.tie_column} AS last_ FROM designs WHERE {self.ranked} ORDER BY row"
+            f"SELECT row, {like} AS like_, {', '.join(wanted)} FROM designs "
+            f"WHERE {which} ORDER BY figure_{len(figures)}, row"
         )
         found = self._connection.execute(query).fetchnumpy()
-        names = ("row", "time_", "cost_", "last_", "like_")
-        row, time, cost_usd, last, alike = (np.asarray(found[name]) for name in names)
+        arrays = [
+            np.ma.filled(found[f"figure_{i}"].astype(np.float64), np.nan)
+            for i in range(len(wanted))
+        ]
         kept: list[int] = []
-        for one in np.unique(alike):
-            places = np.flatnonzero(alike == one)
-            kept += row[
-                places[unbeaten_in_two(time[places], cost_usd[places], last[places])]
-            ].tolist()
+        for one in np.unique(found["like_"]):
+            own = [array[places := found["like_"] == one] for array in arrays]
+            best = unbeaten(*own[:3]) if len(figures) == 3 else unbeaten_in_two(*own)
+            kept += found["row"][places][best].tolist()
         return kept
 
     def _rank(self) -> str:

@@ -129,7 +129,7 @@ def test_the_table_shows_the_figures_of_the_parquet_files(plan_file: Path) -> No
             files = {row["row"]: row for part in parts for row in pq.read_table(part).to_pylist()}
             headings = headings_of(table)
             names = dict(HEADINGS)
-            assert headings[:5] == ["row", "budget, GB/s", "objective", "step time", "cost"]
+            assert headings[:5] == ["row", "budget, GB/s", "objective", "step time", "network cost"]
             for cells in cells_of(table):
                 shown = dict(zip(headings, cells, strict=True))
                 row = files[int(shown["row"])]
@@ -160,7 +160,7 @@ def test_the_best_designs_fit_a_terminal_of_120_columns(plan_file: Path) -> None
     async def narrow(driver: Driver) -> None:
         table = await swept(driver)
         heading = next(line for line in driver.screen_text().split("\n") if "step time  " in line)
-        first = ["row", "budget,", "GB/s", "objective", "step", "time", "cost"]
+        first = ["row", "budget,", "GB/s", "objective", "step", "time", "network", "cost"]
         assert heading.split()[: len(first)] == first
         assert table.size.height >= 5
 
@@ -181,7 +181,7 @@ def test_the_best_so_far_is_what_sweep_show_says(plan_file: Path) -> None:
         for line, row in zip(said, rows, strict=True):
             objective = row["objective"].replace("_", " ")
             found = re.fullmatch(
-                rf"Best for {objective}: step time (.*), cost (.*), speedup (.*), "
+                rf"Best for {objective}: step time (.*), network cost (.*), speedup (.*), "
                 rf"budget {row['budget']} GB/s \(row {row['row']}\)",
                 line,
             )

@@ -171,7 +171,7 @@ def test_the_rows_are_a_scatter_whose_points_select_them(
             assert not plot.size
             await driver.press("m")
         await driver.pilot.pause(0.4)
-        assert "time/seq. over cost" in driver.text("#sweep-title")
+        assert "time/seq. over network cost" in driver.text("#sweep-title")
         page = driver.app.pane._page
         for i, row in enumerate(page.answer.dicts()):
             wanted = rows[row["row"]]

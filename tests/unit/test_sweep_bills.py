@@ -101,8 +101,17 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
     flags = ("-o", tmp_path / "out", "--json")
     [one] = run("report", f"{tmp_path}/run:0", *flags).payload["designs"]
     assert rows[0]["billed_step_time_s"] == one["billed_step_time_s"]
-    shown = run("sweep", "show", tmp_path / "run", "--pareto")
+    short = run("sweep", "show", tmp_path / "run", "--pareto")
+    assert short.err.startswith(
+        "Remarks: no bill in 1 of 3 rows; bills buy more bandwidth than is "
+    )
+    assert short.err.endswith(". --remarks says why, and what to do\n")
+    assert len(short.err.splitlines()) == 1
+    shown = run("sweep", "show", tmp_path / "run", "--pareto", "--remarks")
+    assert shown.out == short.out
     assert "billed" in shown.out
+    # Two prices stand side by side: neither is called cost alone.
+    assert "Bill: all whole parts that are bought. Network cost: bandwidths" in shown.out
     assert "frontier of billed time per sequence and bill" in shown.out
     assert "in 2 of 2 rows with a bill, at most 300 % more" in shown.err
     assert 'fabric.realization.port_speed: "{nic * 8} Gbps"' in shown.err
@@ -140,7 +149,7 @@ def test_ports_that_nobody_sells_are_said(run, tmp_path) -> None:
         "at 700 Gbit/s"
     )
     assert [one["bill_note"] for one in (sold, seven, fast)] == [None, text, None]
-    shown = run("sweep", "show", tmp_path / "run").err
+    shown = run("sweep", "show", tmp_path / "run", "--remarks").err
     assert "2 of 4 bills, most often (1): nobody sells ports of 500 Gbit/s" in shown
     # A report, optimize and a plan with prices: bill say the same.
     own = tmp_path / "row.yaml"
@@ -163,7 +172,7 @@ def test_rows_without_a_price_have_no_figures_of_a_bill(run, tmp_path) -> None:
         *of_bills
     }
     assert [rows[2][name] for name in of_bills] == [None] * len(of_bills)
-    shown = run("sweep", "show", tmp_path / "run").err
+    shown = run("sweep", "show", tmp_path / "run", "--remarks").err
     assert "asks for in 1 of 2 rows with a bill, at most 60 % more" in shown
 
 
@@ -227,7 +236,7 @@ axes: {tp: [3, 8]}
 set: {parallelism: {tp: "{tp}", pp: 4, dp: "{2048 / (4 * tp)}"}}
 """
     _rows(run, tmp_path, text)
-    said = run("sweep", "show", tmp_path / "run").err
+    said = run("sweep", "show", tmp_path / "run", "--remarks").err
     named = "where: 2048 % (4 * tp) == 0"
     assert f"expected a whole number. To leave such rows out: {named}" in said
     shutil.rmtree(tmp_path / "run")
@@ -248,10 +257,13 @@ columns: [step_time_s, cost_usd, bill_usd]
 def test_the_cheapest_of_those_that_are_about_as_fast_is_named(run, tmp_path) -> None:
     """Against all rows, one by one; and the error of steps is said without its columns."""
     rows = _rows(run, tmp_path, NEAR)
-    shown = run("sweep", "show", tmp_path / "run").err
+    told = run("sweep", "show", tmp_path / "run", "--remarks")
+    shown = told.err
     assert re.search(r"^Step times may be \d+ % shorter to \d+ % longer where runs", shown, re.M)
     assert "step_time_low_s" not in shown
-    [line] = [line for line in shown.splitlines() if line.startswith("Cheapest near the fastest:")]
+    [line] = [
+        line for line in told.out.splitlines() if line.startswith("Cheapest near the fastest:")
+    ]
     least = min(row["billed_step_time_s"] for row in rows)
     for text, within in (("0.1 %", 1.001), ("1 %", 1.01)):
         near = [row for row in rows if row["billed_step_time_s"] <= within * least]
@@ -301,7 +313,7 @@ def test_of_equal_bills_the_cheaper_plan_is_the_best(run, tmp_path) -> None:
         r"Best per dollar: nic \d+ \(row \d, in a tie of \d designs within 0.1%\)\.<",
         page.read_text(),
     )
-    said = run("sweep", "show", tmp_path / "run").err
+    said = run("sweep", "show", tmp_path / "run", "--remarks").err
     assert "4 rows are within 0.1% of the best billed time per sequence: rows 0, 1, 2" in said
     assert "Axis npu_price changes the plan's cost and no bill" in said
     again = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")

@@ -110,9 +110,10 @@ def test_rows_near_the_best_are_counted(
         known = {i: value for i, value in ranked.items() if value is not None}
         near = [i for i, value in known.items() if value <= 1.001 * min(known.values())]
         assert (n, first) == (len(near), sorted(near)[:3])
-        what = {"cost": "cost", "performance_per_cost": "time per sequence times cost"}
+        network = "network cost"
+        what = {"cost": network, "performance_per_cost": f"time per sequence times {network}"}
         said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'time per sequence')}:"
-        assert (said in run("sweep", "show", directory).err) == (n > 1)
+        assert (said in run("sweep", "show", directory, "--remarks").err) == (n > 1)
 
 
 def _rank(row: dict[str, Any]) -> float | None:
@@ -312,8 +313,9 @@ def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     assert same == "In all rows: sharded 12.277 GB, 256 sequences a step"
     assert lines[0].split()[0] == "budget"
     assert lines[1].split()[:4] == ["row", "shape", "tp", "GB/s"]
-    assert len({len(line) for line in lines}) == 1
-    assert len(lines) == 2 + 2 * 10
+    rows, words = lines[: 2 + 2 * 10], lines[2 + 2 * 10 :]
+    assert len({len(line) for line in rows}) == 1
+    assert [line.split(":")[0] for line in words] == ["Best"]
 
 
 def test_what_is_the_same_in_all_rows_stands_above_them(run: Run, tmp_path: Path) -> None:
@@ -325,10 +327,10 @@ def test_what_is_the_same_in_all_rows_stands_above_them(run: Run, tmp_path: Path
     )
     assert same.endswith(" GB, 1,024 sequences a step")
     assert [line.split() for line in lines[:2]] == [
-        ["dim3"], ["row", "taper", "step", "time", "cost", "GB/s"]
+        ["dim3"], ["row", "taper", "step", "time", "system", "cost", "GB/s"]
     ]  # fmt: skip
     rows = run("sweep", "show", tmp_path / "tapers", "--top", "4", "--json").payload["rows"]
-    assert [line.split()[0] for line in lines[2:]] == [str(row["row"]) for row in rows]
+    assert [line.split()[0] for line in lines[2:-2]] == [str(row["row"]) for row in rows]
     assert {row["bandwidth_dim1_GBps"] for row in rows} == {450}
     assert {row["step_time_s"] / row["seconds_per_sequence"] for row in rows} == {1024}
     assert {row["nic"] for row in rows} == {100}
@@ -346,10 +348,11 @@ def test_80_columns_hold_a_table_and_say_what_they_do_not(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for arguments in ([], ["--group-by", "budget"], ["--pareto"]):
-        lines = run("sweep", "show", directory, *arguments).out.splitlines()
-        assert max(map(len, lines)) <= 80
+        shown = run("sweep", "show", directory, *arguments).out.splitlines()
+        lines = [line for line in shown if not line.startswith(("Best", "Cheapest"))]
+        assert max(map(len, lines)) <= 80  # Of a table; in a pipe a paragraph is one line.
         assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(lines)
-    assert lines[-1].startswith("No room for: ")
+    assert any(line.startswith("No room for: ") for line in lines)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
@@ -464,7 +467,11 @@ def test_run_says_what_it_did(run: Run, tmp_path: Path) -> None:
     assert (events[-1]["n_done"], events[-1]["statuses"]) == (74, {"optimal": 74})
     assert events[-1]["left_s"] == 0
     again = run("sweep", "run", example, "-o", tmp_path / "run")
-    assert again.out == f"74 designs in {tmp_path / 'run'} (74 were there)\n74 optimal\n"
+    said = f"74 designs in {tmp_path / 'run'} (74 were there)\n74 optimal\nBest: fastest row 36 ("
+    assert again.out.startswith(said)
+    assert (
+        again.out.splitlines()[2:] == run("sweep", "show", tmp_path / "run").out.splitlines()[-2:]
+    )
 
 
 def test_codesign_equals_plans_one_by_one(tmp_path: Path) -> None:
@@ -642,18 +649,35 @@ def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
         assert len(front) > 1
     text = lp.sweep_results(tmp_path / "run").to_html(tmp_path / "p.html").read_text()
     assert "The best per dollar of each model." in text
-    mixed = "rows of different model compete here: --html FILE alone has a frontier of each\n"
-    for asked in (["--pareto"], ["--top", 1]):
-        assert mixed in run("sweep", "show", tmp_path / "run", *asked).out
+    for asked, mixed in ((["--pareto"], " of each model,"), (["--top", 1], "each model and obj")):
+        shown = run("sweep", "show", tmp_path / "run", *asked)
+        assert mixed in shown.out
+        # The rows that are called best are those of the page, of each work by itself.
+        for (model,), front in points.fronts.items():
+            rows = [points.rows[i]["row"] for i in points.roles(front)]
+            [line] = [one for one in shown.out.splitlines() if one.startswith(f"Best of {model}:")]
+            assert [int(one) for one in re.findall(r"row (\d+)", line)] == rows
+            assert rows[0] == front_rows(run, tmp_path, model)[0]
+            assert front_rows(run, tmp_path, model) == [points.rows[i]["row"] for i in front]
+    found = run("sweep", "show", tmp_path / "run", "--top", 1, "--json").payload["rows"]
+    assert [row["model"] for row in found] == ["resnet50-libra", "turing-nlg-libra"]
+    data = Page(tmp_path / "p.html").data
+    assert data["works"] == ["resnet50-libra", "turing-nlg-libra"]
+    assert [data["works"][k] for k in data["work_of"]] == [row["model"] for row in points.rows]
     grouped = ["--group-by", "budget", "--html", tmp_path / "p.html"]
-    outcome = run("sweep", "show", tmp_path / "run", *grouped)
-    assert outcome.err == (
-        "The work of a step depends on model: compare times only where it is the same\n"
-    )
+    assert run("sweep", "show", tmp_path / "run", *grouped).err == ""
+    assert Page(tmp_path / "p.html").data["works"] == ["resnet50-libra", "turing-nlg-libra"]
+    query = "SELECT row, step_time_s, cost_usd FROM designs"
+    run("sweep", "show", tmp_path / "run", "--sql", query, "--html", tmp_path / "p.html")
     assert "No row is called best: the work of a step depends on model." in (
         tmp_path / "p.html"
     ).read_text(encoding="utf-8")
     assert Page(tmp_path / "p.html").data["front"] == []
+
+
+def front_rows(run: Run, folder: Path, model: str) -> list[int]:
+    rows = run("sweep", "show", folder / "run", "--pareto", "--json").payload["rows"]
+    return [row["row"] for row in rows if row["model"] == model]
 
 
 def test_no_label_covers_another_one() -> None:

@@ -56,6 +56,7 @@ def _sweep_show() -> Arguments:
         text("--plot", "OUT", figure, nargs="+"),
         text("--x", "AXIS", "axis of the figure"),
         text("--y", "AXIS", "second axis of the figure"),
+        switch("--remarks", "print all remarks on the rows instead of one line"),
     )
 
 

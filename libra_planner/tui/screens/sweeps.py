@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from libra_planner.tui.work import Ticket
 
 
-def in_words(row: Mapping[str, Any], axes: Sequence[str], units: Mapping[str, str]) -> str:
+def in_words(
+    row: Mapping[str, Any],
+    axes: Sequence[str],
+    units: Mapping[str, str],
+    plan_cost: str = "network cost",
+) -> str:
     """The best design of an objective in one line: what it reaches, and where it is.
 
     >>> row = {"row": 3, "budget": 500, "objective": "cost", "step_time_s": 0.5, "cost_usd": 2e6}
     >>> in_words(row, ["budget"], {"budget": "GB/s"})
-    'cost: step time 500.000 ms, cost $2.00M, budget 500 GB/s (row 3)'
+    'cost: step time 500.000 ms, network cost $2.00M, budget 500 GB/s (row 3)'
     """
     texts = []
-    for one in on_screen(list(row), axes):
+    for one in on_screen(list(row), axes, plan_cost):
         is_axis = one.name in axes and one.name != OBJECTIVE
         if (is_axis or one.in_words) and row[one.name] is not None:
             unit = units.get(one.name, "") if is_axis else ""
@@ -67,6 +72,7 @@ class Page:
     axes : of the sweep; ``units`` of those whose rules name one.
     cloud : rows of the whole run, evenly spread, to be drawn behind those of the page.
     time : the column that designs are ranked by; nothing where the run has none.
+    plan_cost : what ``cost_usd`` is, in words.
     """
 
     view: str
@@ -77,11 +83,12 @@ class Page:
     units: Mapping[str, str]
     cloud: Answer
     time: str
+    plan_cost: str
 
     @property
     def columns(self) -> list[Column]:
         """Columns of the rows in the order of the screen."""
-        shown, units = on_screen(self.answer.columns, self.axes), self.units
+        shown, units = on_screen(self.answer.columns, self.axes, self.plan_cost), self.units
         named = {name: f"{name}, {unit}" for name, unit in units.items()}
         return [replace(x, heading=named[x.name]) if x.name in named else x for x in shown]
 
@@ -278,8 +285,8 @@ def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
 
     try:
         results = Results.at(folder)
-        units = axis_units(results)
-        return tuple(in_words(row, results.axes, units) for row in results.top(1).dicts())
+        words = axis_units(results), results.plan_cost
+        return tuple(in_words(row, results.axes, *words) for row in results.top(1).dicts())
     except PlannerError:
         return ()
 
@@ -314,7 +321,7 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     except SpecError:
         time_column = ""
     axes = tuple(results.axes), axis_units(results)
-    return Page(view, number, n_pages, answer, *axes, cloud, time_column)
+    return Page(view, number, n_pages, answer, *axes, cloud, time_column, results.plan_cost)
 
 
 def plan_of_row(

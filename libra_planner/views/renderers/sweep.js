@@ -10,7 +10,8 @@ const DRAWN = new Set(["svg", "g", "path", "line", "rect", "text", "title"]);
 const at = name => columns.findIndex(one => one.name === name);
 const far = new Set(data.far);
 const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0, all: !far.size, zoom: null,
-  x: at(data.x), y: at(data.y), colour: at(data.colour), marker: at(data.marker) };
+  x: at(data.x), y: at(data.y), colour: at(data.colour), marker: at(data.marker),
+  work: data.works.length > 1 ? 0 : -1 };  // Times of different work do not compare: pictures hold one.
 const front = new Map(data.front), parallel = data.parallel.map(at);
 let active = rows.map((_, i) => i), isActive = new Set(active);
 
@@ -27,8 +28,8 @@ for (const one of columns) {
   if (one.text) one.values ??= [...new Set(known)].sort();
   one.title = `${one.label}${one.unit ? `, ${one.unit}` : ""}`;
 }
-/** Whether pictures hold a design: beyond the frontier's neighbourhood only where all are wanted. */
-const inView = i => state.all || !far.has(i);
+/** Whether pictures hold a design: of their work, and beyond the frontier's neighbourhood only where all are wanted. */
+const inView = i => (state.all || !far.has(i)) && (state.work < 0 || data.work_of[i] === state.work);
 /** The ends of columns among the designs that pictures hold. */
 function measure() {
   for (const [k, one] of columns.entries()) {
@@ -66,7 +67,7 @@ const shapeOf = i => SHAPES[state.marker < 0 ? 0 : Math.max(0, columns[state.mar
 /** Designs that are drawn: of very many evenly spread ones, and the frontier last, on top. */
 function drawn() {
   const pick = list => list.filter(inView).filter((i, k, list) => !front.has(i) && (Math.imul(k, 2654435761) >>> 0) * list.length < data.most * 2 ** 32);
-  return [...new Set([...pick(rows.map((_, i) => i).filter(i => !isActive.has(i))), ...pick(active), ...[...front.keys()].reverse()])];
+  return [...new Set([...pick(rows.map((_, i) => i).filter(i => !isActive.has(i))), ...pick(active), ...[...front.keys()].reverse().filter(inView)])];
 }
 function ticks(one, even, ends = [one.low, one.high]) {
   if (one.values && (even || one.text)) {
@@ -132,7 +133,7 @@ function scatter() {
   zoomed(svg, cx, cy, zoom, (x, y) => [(x - m.l) / (W - m.l - m.r), (H - m.b - y) / (H - m.t - m.b)].map((t, k) => k ? (t - 0.05) / 0.9 : (t - 0.04) / 0.92));
   box.replaceChildren(svg);
   const names = front.size && data.labels ? `; ${data.labels}` : "";
-  $("scatter-title").textContent = `${cy.label} against ${cx.label}${names}`;
+  $("scatter-title").textContent = `${state.work < 0 ? "" : `${data.works[state.work]}: `}${cy.label} against ${cx.label}${names}`;
   $("beyond").textContent = state.all ? "" : `${data.beyond}.`;
   $("near").hidden = !far.size || (!state.all && !state.zoom);
   $("all").hidden = state.all && !state.zoom;
@@ -270,6 +271,11 @@ measure();
 if (state.x < 0 || state.y < 0) [state.x, state.y] = [1, 0].map(j => parallel.filter(k => !columns[k].text).at(j) ?? parallel[0] ?? -1);
 state.sort = at(data.y);
 const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis || !columns[k].text);
+if (data.works.length > 1) {
+  $("of-work").hidden = false;
+  $("work").append(...data.works.map((name, k) => make("option", { value: k }, name)), make("option", { value: -1 }, "all: times do not compare"));
+  $("work").addEventListener("change", event => { state.work = Number(event.target.value); view(state.all); });
+}
 choices("x", figures); choices("y", figures); choices("colour", all.filter(k => columns[k].axis || !columns[k].text && k), true);
 choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);
 columns.forEach((one, k) => {

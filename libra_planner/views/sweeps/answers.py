@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import NONE, OBJECTIVE, ROW, Column, column_named, on_screen
+from libra_planner.sweeps.columns import COST, NONE, OBJECTIVE, ROW, Column, column_named, on_screen
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.views.cells import Block, Cell, escape, table
 
@@ -23,7 +23,11 @@ Row = Mapping[str, Any]
 
 
 def answer_blocks(
-    answer: Answer, axes: Sequence[str], n_rows: int, units: Mapping[str, str]
+    answer: Answer,
+    axes: Sequence[str],
+    n_rows: int,
+    units: Mapping[str, str],
+    plan_cost: str,
 ) -> Iterator[Block]:
     """The first rows of designs or of groups of them; above them what is the same in all.
 
@@ -33,9 +37,10 @@ def answer_blocks(
     axes : of the sweep.
     n_rows : to show at most.
     units : of axes, as :func:`~libra_planner.views.sweeps.points.axis_units` has them.
+    plan_cost : what ``cost_usd`` is, as ``Results.plan_cost`` has it.
     """
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
-    shown = dict(_columns(answer.columns, axes))
+    shown = dict(_columns(answer.columns, axes, plan_cost))
     same, n_sequences = _same(shown, rows), _sequences(shown, rows)
     words = [_named(shown[name], rows[0][name], units) for name in same]
     words += [f"{n_sequences:,.6g} sequences a step"] if n_sequences else []
@@ -69,17 +74,17 @@ def answer_words(
     """
     name = visible(Path(results.manifest["source"]).stem)
     time = time_words(results.time_column)
+    work = ", ".join(map(visible, results.work_axes))
     if by:
-        what = f"the best of each {visible(by)} and objective by {time}"
+        keys = ", ".join(dict.fromkeys([*map(visible, results.work_axes), visible(by)]))
+        what = f"the best of each {keys} and objective by {time}"
     elif is_frontier:
-        cost = cost_words(results.cost_column)
+        cost = results.cost_name
         figures = f"{time}, {cost} and FIM" if has_fim else f"{time} and {cost}"
-        what = f"frontier of {figures}, fastest first"
+        what = f"frontier of {figures}{f' of each {work}' if work else ''}, fastest first"
     else:
-        what = f"the best {n_best:,} of each objective ({time})"
-    if results.work_axes and not by:
-        axes = ", ".join(map(visible, results.work_axes))
-        what += f"; rows of different {axes} compete here: --html FILE alone has a frontier of each"
+        among = f"{work} and objective" if work else "objective"
+        what = f"the best {n_best:,} of each {among} ({time})"
     return f"{name}, {results.n_rows:,} designs: {what}"
 
 
@@ -94,25 +99,31 @@ def time_words(time: str) -> str:
     return f"{kind} {what}".strip()
 
 
-def cost_words(cost: str) -> str:
-    """A column of costs in words.
+def money_words(results: Results) -> str:
+    """What two prices that stand side by side are; empty where there is one."""
+    if results.cost_name != "bill" or COST not in results.columns:
+        return ""
+    more = " and its fixed cost" if results.plan_cost == "system cost" else " alone"
+    return (
+        f"Bill: all whole parts that are bought. {results.plan_cost.capitalize()}: bandwidths at "
+        f"the plan's linear prices{more}; do not compare it with the bill"
+    )
 
-    >>> cost_words("cost_usd"), cost_words("best_bill_usd")
-    ('cost', 'bill')
-    """
-    return "bill" if cost.removeprefix(_BEST).startswith("bill") else "cost"
 
-
-def _columns(names: Sequence[str], axes: Sequence[str]) -> Iterator[tuple[str, Column]]:
+def _columns(
+    names: Sequence[str], axes: Sequence[str], plan_cost: str
+) -> Iterator[tuple[str, Column]]:
     """Columns by their names in the answer, in the order of the screen."""
     if any(name.startswith(_BEST) for name in names):  # Of groups: as they are.
         for name in names:
             own = column_named(name.removeprefix(_BEST))
+            if own.name == COST:
+                own = replace(own, heading=plan_cost)
             best = "best " if name.startswith(_BEST) else ""
             is_axis = name in axes and name != OBJECTIVE
             yield name, replace(own, heading=name if is_axis else best + own.label)
         return
-    for one in on_screen(names, axes):
+    for one in on_screen(names, axes, plan_cost):
         yield one.name, one
 
 

@@ -16,7 +16,7 @@ from libra_planner.files import output
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.units import time_unit
-from libra_planner.views.sweeps.answers import cost_words, time_words
+from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.drawing import (
     COLOURS,
     MARKERS,
@@ -156,11 +156,11 @@ def _frontier(results: Results, axes: Any, answer: Answer | None) -> None:
         axes.plot(*at[front].T, drawstyle="steps-pre", **style)
     what = time_words(points.time)
     ylabel = f"{what}, {unit} (down is faster)"
-    axes.set(xlabel=f"{cost_words(points.cost)}, M$ (left is cheaper)", ylabel=ylabel)
+    axes.set(xlabel=f"{points.cost_name}, M$ (left is cheaper)", ylabel=ylabel)
     axes.grid(color="0.9", linewidth=0.5)
     axes.margins(0.08)
     _scale(at[points.near], axes)
-    heading = f"{what} against {cost_words(points.cost)}".capitalize()
+    heading = f"{what} against {points.cost_name}".capitalize()
     titled(results, axes, heading, points.far_words)
     _legend(points, looks, left, axes)
     _labels(points, at, axes)

@@ -16,7 +16,8 @@ from libra_planner.sweeps.results import NEAR, Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
-from libra_planner.views.sweeps.answers import cost_words, time_words
+from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.best import best_lines
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -26,7 +27,7 @@ from libra_planner.views.sweeps.points import (
     proportional,
     swept_words,
 )
-from libra_planner.views.sweeps.remarks import remarks
+from libra_planner.views.sweeps.remarks import folded, remarks
 
 _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
@@ -69,7 +70,8 @@ def write_page(results: Results, file: str, answer: Answer | None = None) -> Non
 def page(results: Results, answer: Answer | None = None) -> str:
     """The page of an answer, or of all designs; of very many those that are evenly spread."""
     points = Points.of(results, answer)
-    return html(_report(results, points), "sweep.html.j2", data=page_data(points))
+    notes = [*map(visible, [*best_lines(results), *remarks(results)]), *_reading(results, points)]
+    return html(_report(results, points), "sweep.html.j2", data=page_data(points), notes=notes)
 
 
 # What is best -----------------------------------------------------------------------------------
@@ -99,9 +101,6 @@ def _best(points: Points, front: Sequence[int]) -> _Best:
     if not points.cost:
         return (f"Fastest: {points.name(fastest)}.",), (_card(points, "Fastest", fastest, ""),)
     best = points.per_dollar(front)
-    roles = {fastest: ["Fastest"]}
-    roles.setdefault(best, []).append("Best per dollar")
-    roles.setdefault(cheapest, []).append("Cheapest")
     lead = f"Best per dollar: {points.name(best)}{_tie_words(points, best)}."
     if fastest == cheapest:
         return (lead, "It is the fastest and the cheapest, too."), (
@@ -110,7 +109,7 @@ def _best(points: Points, front: Sequence[int]) -> _Best:
     why = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
     cards = (
         _card(points, " and ".join(names).capitalize(), i, _beside(points, i, fastest, cheapest))
-        for i, names in roles.items()
+        for i, names in points.roles(front).items()
     )
     return (lead, why), tuple(cards)
 
@@ -185,33 +184,38 @@ def _beside(points: Points, i: int, fastest: int, cheapest: int) -> str:
 
 
 def _notes(results: Results, points: Points) -> Iterator[str]:
-    """How to read the page, and what is not on it."""
+    """What nobody must miss of the rows, in short."""
     manifest, n = results.manifest, len(points.rows)
     if left := manifest["n_parts"] - results.n_parts_done:
         yield f"The run is not finished: {left:,} of {manifest['n_parts']:,} parts are missing."
     if points.is_sample:
         n_all = results.n_rows
         yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and the frontier."
+    statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
+    if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
+        yield f"Without an optimum, in the table only: {', '.join(bad)}."
+    yield from map(visible, folded(results, "More of it below."))
+    if points.is_mixed:
+        axes = ", ".join(map(visible, results.work_axes))
+        yield f"No row is called best: the work of a step depends on {axes}."
+
+
+def _reading(results: Results, points: Points) -> Iterator[str]:
+    """How to read the page, and what to do with it."""
+    n, manifest = len(points.rows), results.manifest
     front = [i for one in points.fronts.values() for i in one]
     if front and points.cost:
-        cost = cost_words(points.cost)
+        cost = points.cost_name
         yield (
             f"On the frontier: {len(front):,} of the {n:,} designs here. No other one beats them "
             f"in {time_words(points.time.removeprefix('best_'))} and {cost}. "
             f"Best per dollar is the least time times {cost}."
         )
-    statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
-    if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
-        yield f"Without an optimum, in the table only: {', '.join(bad)}."
-    yield from map(visible, remarks(results))
-    if points.is_mixed:
-        axes = ", ".join(map(visible, results.work_axes))
-        yield f"No row is called best: the work of a step depends on {axes}."
     if not points.time:
         return
     yield "A model computes the times. It has an error: small differences decide nothing."
     directory = visible(str(results.directory.path))
-    if points.cost and cost_words(points.cost) == "bill":
+    if points.cost and points.cost_name == "bill":
         yield (
             "Costs are the bills of whole parts, times those on the ports that they buy; "
             "--by ideal ranks by the plan's linear costs and times."
@@ -231,6 +235,7 @@ def page_data(points: Points) -> dict[str, Any]:
         _column(points, one, [row[name] for row in points.rows])
         for name, one in points.columns.items()
     ]
+    works = {work: k for k, work in enumerate(points.fronts)}
     ways = {way: axis for axis, way in points.ways(_ROOM)[0].items()}
     return {
         "columns": columns,
@@ -242,6 +247,8 @@ def page_data(points: Points) -> dict[str, Any]:
         "y": points.time,
         "colour": ways.get("colour", ""),
         "marker": ways.get("marker", ""),
+        "works": [", ".join(map(str, work)) for work in works],
+        "work_of": [works.get(tuple(row[one] for one in points.apart), -1) for row in points.rows],
         "far": sorted(points.far),
         "beyond": points.far_words,
         "parallel": list(_parallel(points, columns))[:_MOST_AXES],

@@ -50,6 +50,7 @@ class Points:
     is_sample : whether there are designs that stand in no row.
     is_mixed : whether rows do not tell what is trained: no best one, then.
     units : of axes, where the plan tells.
+    plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -60,12 +61,14 @@ class Points:
     is_sample: bool = False
     is_mixed: bool = False
     units: Mapping[str, str] = field(default_factory=dict)
+    plan_cost: str = "network cost"
+    cost_name: str = "network cost"
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
         """The rows of an answer of a sweep, or all its designs; of very many evenly spread ones."""
         apart = results.work_axes
-        shown = results.designs(MOST_POINTS, apart) if answer is None else answer
+        shown = results.designs(MOST_POINTS) if answer is None else answer
         names = shown.columns
         rows = tuple(dict(zip(names, map(_plain, row), strict=True)) for row in shown.rows)
         axes = (name for name in results.axes if name in names)
@@ -76,13 +79,14 @@ class Points:
         is_sample = answer is None and len(rows) < results.n_rows
         work = tuple(name for name in apart if name in varied)
         units = axis_units(results)
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units)
+        words = results.plan_cost, results.cost_name
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
         """The columns of the rows, in the order of the screen."""
         names = list(self.rows[0]) if self.rows else []
-        return {one.name: one for one in on_screen(names, self.axes)}
+        return {one.name: one for one in on_screen(names, self.axes, self.plan_cost)}
 
     def name(self, i: int, *, without: Sequence[str] = ()) -> str:
         """A design by the values of its axes, or by its row where nothing varies."""
@@ -258,6 +262,14 @@ class Points:
         least = min(products) * (1 + SAME)
         tied = (i for i, product in zip(front, products, strict=True) if product <= least)
         return min(tied, key=lambda i: (self.rows[i][self.cost], self._last(i), i))
+
+    def roles(self, front: Sequence[int]) -> dict[int, list[str]]:
+        """The designs of a frontier that people look for, and what each is the best in."""
+        found = {front[0]: ["fastest"]}
+        if self.cost:
+            found.setdefault(self.per_dollar(front), []).append("best per dollar")
+            found.setdefault(front[-1], []).append("cheapest")
+        return found
 
     def _sought(self) -> list[int]:
         fronts = self.fronts.values()

@@ -5,47 +5,71 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, STATUS
+from libra_planner.sweeps.columns import MESSAGE, STATUS
 from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
-from libra_planner.units import format_time, format_usd
-from libra_planner.views.sweeps.answers import cost_words, time_words
+from libra_planner.views.sweeps.answers import time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
 _MOST_LINES = 3
 _SAME_BAND = 1e-6
-_WITHIN = (NEAR, 0.01)
-"""Relative differences of times up to which the cheapest design is named."""
-_LARGE = 1000.0
 _FAILED = f"{STATUS} <> 'optimal'"
+
+
+@dataclass(frozen=True)
+class _Remark:
+    """What a reader has to know.
+
+    Parameters
+    ----------
+    text : all of it, with what to do.
+    short : its subject in a few words; empty where another remark has it.
+    """
+
+    text: str
+    short: str = ""
 
 
 def remarks(results: Results) -> Iterator[str]:
     """Lines about rows without an optimum or a bill, and bills beyond what designs ask for."""
+    return (one.text for one in _remarks(results))
+
+
+def folded(results: Results, where: str = "--remarks says why, and what to do") -> Iterator[str]:
+    """The same in one line, which says where all of it is."""
+    found = [*_remarks(results)]
+    if len(found) < 2:
+        yield from (one.text for one in found)
+        return
+    said = "; ".join(one.short for one in found if one.short)
+    yield f"Remarks: {said}. {where}"
+
+
+def _remarks(results: Results) -> Iterator[_Remark]:
     if MESSAGE in results.columns:
         yield from _reasons(results, MESSAGE, STATUS, _FAILED)
     elif n_failed := results.sql(f"SELECT count(*) FROM designs WHERE {_FAILED}").rows[0][0]:
-        yield f"{n_failed:,} rows have no optimum: add message to columns, and it says why"
+        what = f"{n_failed:,} rows have no optimum"
+        yield _Remark(f"{what}: add message to columns, and it says why", what)
     if "bill_message" in results.columns:
         yield from _reasons(results, "bill_message", "'no bill'", f"NOT ({_FAILED})")
     if "bill_excess_percent" in results.columns:
         yield from _excess(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
-        if results.cost_column in results.columns:
-            yield from _cheapest(results)
     if results.cost_column == "bill_usd":
         yield from _without_bill(results)
     yield from _band(results)
 
 
-def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[str]:
+def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[_Remark]:
     """For each kind of failed rows how many they are, and the most frequent reason."""
     query = (
         f"SELECT {kind} AS kind_, sum(count(*)) OVER (PARTITION BY {kind}) AS total_, count(*) "
@@ -61,11 +85,14 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
         own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
         short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
         often = "" if n == total else f", most often ({n:,})"
-        rows_of = f"{int(total):,} of {results.n_rows:,} rows{often}"
-        yield f"{name}: {rows_of}: {short}{_filter(results, text)}"
+        rows_of = f"{int(total):,} of {results.n_rows:,} rows"
+        said = f"{name}: {rows_of}{often}: {short}{_filter(results, text)}"
+        yield _Remark(said, f"{name} in {rows_of}")
     if len(rows) > len(told):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
-        yield f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
+        yield _Remark(
+            f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
+        )
 
 
 def _filter(results: Results, reason: str) -> str:
@@ -79,57 +106,27 @@ def _filter(results: Results, reason: str) -> str:
     return f". To leave such rows out: where: {ratio[1]} % {ratio[2]} == 0" if ratio else ""
 
 
-def _near_best(results: Results) -> Iterator[str]:
+def _near_best(results: Results) -> Iterator[_Remark]:
     """How many designs are as good as the best, for all that anybody can tell."""
     found = [row for row in results.near_best().rows if row[-2] > 1]
     for *names, n, rows in found[:_MOST_LINES]:
         numbers = ", ".join(map(str, rows)) + (", ..." if n > len(rows) else "")
         what = " of ".join([_measure(results, names[0]), *(visible(str(x)) for x in names[1:])])
-        yield f"{n:,} rows are within {NEAR:.1%} of the best {what}: rows {numbers}"
+        said = f"{n:,} rows are within {NEAR:.1%} of the best {what}"
+        yield _Remark(f"{said}: rows {numbers}", said)
     if (left := len(found) - _MOST_LINES) > 0:
-        yield f"So are several rows of {left:,} more bests"
-
-
-def _cheapest(results: Results) -> Iterator[str]:
-    """The cheapest designs that are about as fast as the fastest, where that saves money."""
-    n_keys, axes = len(results.work_axes), [x for x in results.axes if x != OBJECTIVE]
-    names = [visible(name) for name in axes if name not in results.work_axes]
-    usd = n_keys + 2
-    found = [results.cheapest_within(within).rows for within in (SAME, *_WITHIN)]
-    for fastest, *others in [*zip(*found, strict=True)][:_MOST_LINES]:
-        said, least_usd = [], fastest[usd]
-        for within, one in zip(_WITHIN, others, strict=True):
-            if one[usd] < least_usd * (1 - SAME):
-                least_usd, (row, time_s, cost_usd) = one[usd], one[n_keys : usd + 1]
-                values = zip(names, one[usd + 1 :], strict=True)
-                design = ", ".join(f"{name} {_few_digits(value)}" for name, value in values)
-                figures = f"{format_time(time_s)}, {format_usd(cost_usd)}"
-                said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
-        if said:
-            work = "".join(f" of {visible(str(value))}" for value in fastest[:n_keys])
-            yield f"Cheapest near the fastest{work}: {'; '.join(said)}"
-
-
-def _few_digits(value: object) -> str:
-    """A value of an axis, numbers to four digits.
-
-    >>> _few_digits(3.93548387), _few_digits(12500.0), _few_digits("rail")
-    ('3.935', '12500', 'rail')
-    """
-    if not isinstance(value, float):
-        return visible(str(value))
-    return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"
+        yield _Remark(f"So are several rows of {left:,} more bests")
 
 
 def _measure(results: Results, objective: str) -> str:
     """What ranks the designs of an objective."""
-    time, cost = time_words(results.time_column), cost_words(results.cost_column)
+    time, cost = time_words(results.time_column), results.cost_name
     if results.cost_column not in results.columns:
         return time
     return {"cost": cost, "performance_per_cost": f"{time} times {cost}"}.get(objective, time)
 
 
-def _band(results: Results) -> Iterator[str]:
+def _band(results: Results) -> Iterator[_Remark]:
     """How far off step times may be (C23); parts tell it where no column does."""
     if not {"step_time_s", "step_time_low_s", "step_time_high_s"} <= {*results.columns}:
         if errors := results.directory.error_fractions():
@@ -147,15 +144,16 @@ def _band(results: Results) -> Iterator[str]:
         yield _band_text(most_low, most_high, is_same=is_same, ends=ends)
 
 
-def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") -> str:
-    return (
-        f"Step times may be {'' if is_same else 'up to '}{100 * shorter:.0f} % shorter to "
-        f"{100 * longer:.0f} % longer where runs of their kind were published{ends}. Much of it is "
-        "common to all rows"
+def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") -> _Remark:
+    band = f"{'' if is_same else 'up to '}{100 * shorter:.0f} % shorter to {100 * longer:.0f} %"
+    return _Remark(
+        f"Step times may be {band} longer where runs of their kind were published{ends}. Much of "
+        "it is common to all rows",
+        f"step times may be {band} longer",
     )
 
 
-def _without_bill(results: Results) -> Iterator[str]:
+def _without_bill(results: Results) -> Iterator[_Remark]:
     """Axes that move the plan's own cost and no bill, such as a fixed cost."""
     if "cost_usd" not in results.columns:
         return
@@ -170,13 +168,14 @@ def _without_bill(results: Results) -> Iterator[str]:
         query = f"SELECT coalesce(bool_or(cost_), false), bool_or(bill_) FROM ({groups})"
         ((moves_cost, moves_bill),) = results.sql(query).rows
         if moves_cost and not moves_bill:
-            yield (
+            yield _Remark(
                 f"Axis {visible(axis)} changes the plan's cost and no bill: bills are of the parts "
-                "catalogue and of quotes; put prices under quotes"
+                "catalogue and of quotes; put prices under quotes",
+                f"axis {visible(axis)} changes no bill",
             )
 
 
-def _excess(results: Results) -> Iterator[str]:
+def _excess(results: Results) -> Iterator[_Remark]:
     """Whether bills buy more bandwidth than designs ask for, and how to mend it."""
     column, least = "bill_excess_percent", 100 * SAME_SPEED
     has_bill = "bill_usd IS NOT NULL" if "bill_usd" in results.columns else "true"
@@ -187,10 +186,11 @@ def _excess(results: Results) -> Iterator[str]:
     ((n_more, n, most),) = results.sql(query).rows
     if not n_more:
         return
-    yield (
-        f"Bills buy more bandwidth than the design asks for in {n_more:,} of {n:,} rows with a "
-        f"bill, at most {most:.0f} % more: billed_step_time_s is the time on the whole ports that "
-        "are bought, step_time_s on what is asked for"
+    where = f"in {n_more:,} of {n:,} rows with a bill, at most {most:.0f} % more"
+    yield _Remark(
+        f"Bills buy more bandwidth than the design asks for {where}: billed_step_time_s is the "
+        "time on the whole ports that are bought, step_time_s on what is asked for",
+        f"bills buy more bandwidth than is asked for {where}",
     )
     if "bill_note" in results.columns:
         yield from _faster_parts(results)
@@ -198,13 +198,15 @@ def _excess(results: Results) -> Iterator[str]:
     ports = spec["base"].get("fabric", {}).get("realization") or {}
     is_varied = any(tuple(key) == _PORTS for key, *_ in spec["slots"])
     if isinstance(ports, dict) and ports.get(_PORTS[-1]) and not is_varied:
-        yield (
-            f"All rows buy ports of {ports[_PORTS[-1]]}: let them follow the axis, under set "
-            f'{".".join(_PORTS)}: "{{nic * 8}} Gbps" for an axis nic in GB/s'
+        what = f"ll rows buy ports of {ports[_PORTS[-1]]}"
+        yield _Remark(
+            f"A{what}: let them follow the axis, under set "
+            f'{".".join(_PORTS)}: "{{nic * 8}} Gbps" for an axis nic in GB/s',
+            f"a{what}",
         )
 
 
-def _faster_parts(results: Results) -> Iterator[str]:
+def _faster_parts(results: Results) -> Iterator[_Remark]:
     """Whether bills pay for parts that are faster than the ports of the plan."""
     query = (
         "SELECT count(bill_usd), count(bill_note), mode(bill_note), "
@@ -213,4 +215,7 @@ def _faster_parts(results: Results) -> Iterator[str]:
     ((n, n_faster, text, n_often),) = results.sql(query).rows
     if n_faster:
         often = "" if n_often == n_faster else f", most often ({n_often:,})"
-        yield f"{n_faster:,} of {n:,} bills{often}: {text}. Sweep speeds that are sold"
+        yield _Remark(
+            f"{n_faster:,} of {n:,} bills{often}: {text}. Sweep speeds that are sold",
+            f"{n_faster:,} of {n:,} bills are of parts faster than the plan's ports",
+        )

@@ -1,0 +1,73 @@
+"""What is best of a sweep, in a few lines: one home of the rows that every view names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from libra_planner.plain_text import visible
+from libra_planner.sweeps.columns import OBJECTIVE, ROW
+from libra_planner.sweeps.results import NEAR, SAME, Results
+from libra_planner.units import format_time, format_usd
+from libra_planner.views.sweeps.points import Points
+
+_MOST_WORKS = 3
+_WITHIN = (NEAR, 0.01)
+"""Relative differences of times up to which the cheapest design is named."""
+_LARGE = 1000.0
+
+
+def best_lines(results: Results) -> Iterator[str]:
+    """The fastest, the best per dollar and the cheapest design of each work, by their rows.
+
+    Then the cheapest that is about as fast as the fastest, where that saves money.
+    """
+    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+        return
+    points = Points.of(results, results.pareto())
+    fronts = [*points.fronts.items()]
+    for work, front in fronts[:_MOST_WORKS]:
+        of = f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
+        roles = points.roles(front).items()
+        said = (f"{' and '.join(names)} {_design(points, i)}" for i, names in roles)
+        yield f"Best{of}: {'; '.join(said)}"
+    if (left := len(fronts) - _MOST_WORKS) > 0:
+        yield f"{left:,} more have a best of their own: --pareto"
+    if points.rows:
+        yield from _cheapest(results)
+
+
+def _design(points: Points, i: int) -> str:
+    """A row with what it reaches."""
+    figures = (points.shown(i, name) for name in (points.time, points.cost))
+    return f"row {points.rows[i][ROW]} ({', '.join(figures)})"
+
+
+def _cheapest(results: Results) -> Iterator[str]:
+    """The cheapest designs that are about as fast as the fastest, where that saves money."""
+    n_keys, axes = len(results.work_axes), [x for x in results.axes if x != OBJECTIVE]
+    names = [visible(name) for name in axes if name not in results.work_axes]
+    usd = n_keys + 2
+    found = [results.cheapest_within(within).rows for within in (SAME, *_WITHIN)]
+    for fastest, *others in [*zip(*found, strict=True)][:_MOST_WORKS]:
+        said, least_usd = [], fastest[usd]
+        for within, one in zip(_WITHIN, others, strict=True):
+            if one[usd] < least_usd * (1 - SAME):
+                least_usd, (row, time_s, cost_usd) = one[usd], one[n_keys : usd + 1]
+                values = zip(names, one[usd + 1 :], strict=True)
+                design = ", ".join(f"{name} {_few_digits(value)}" for name, value in values)
+                figures = f"{format_time(time_s)}, {format_usd(cost_usd)}"
+                said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
+        if said:
+            work = "".join(f" of {visible(str(value))}" for value in fastest[:n_keys])
+            yield f"Cheapest near the fastest{work}: {'; '.join(said)}"
+
+
+def _few_digits(value: object) -> str:
+    """A value of an axis, numbers to four digits.
+
+    >>> _few_digits(3.93548387), _few_digits(12500.0), _few_digits("rail")
+    ('3.935', '12500', 'rail')
+    """
+    if not isinstance(value, float):
+        return visible(str(value))
+    return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"
