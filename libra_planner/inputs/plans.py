@@ -177,7 +177,7 @@ class OpenedPlan(Frozen):
         best, of_all = found.best[0].strategy, search_words(found)
         if given is None:
             return self.with_strategy(found, best, f"the best of {of_all}")
-        more = "of another one optimize may choose another: write one to compare bandwidths alone"
+        more = "optimize may take another at its own bandwidth"
         chosen = self.with_strategy(found, best, f"the best at this bandwidth of {of_all}; {more}")
         text = chosen.problem.text
         said = (f"{text.settings[0]} (chosen for this bandwidth)", *text.settings[1:])
@@ -196,7 +196,7 @@ class OpenedPlan(Frozen):
         )
         problem = with_bills(problem, self.base.prices.bills)
         written = strategy_words(strategy)
-        note = f"{KEY}: {self._asked} is {written}, {which}"
+        note = f"{KEY}: {self._asked} took {which}; to keep this one write {KEY}: {written}"
         text = replace(problem.text, notes=(note, *problem.text.notes))
         settings = (*self.settings, f"{KEY}={written}")
         return SearchedPlan(replace(problem, text=text), settings, found)

@@ -126,3 +126,18 @@ def test_the_command_names_both(tmp_path: Path, capsys: pytest.CaptureFixture[st
     again = json.loads(capsys.readouterr().out)
     assert "strategies_on_links" not in again
     assert again["routing"]["effective_step_time_s"] == rows[0]["effective_step_time_s"]
+
+
+def test_a_given_bandwidth_says_that_it_has_chosen_the_strategy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the head, and in a note with the key that keeps one."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(json.dumps(PLAN))
+    for command in (["evaluate"], ["check", "--policy", "spray"]):
+        assert main([command[0], str(plan), *command[1:], "--bandwidth", "450,50,1"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "experts EP 8 (chosen for this bandwidth), 128 sequences" in text
+        assert "optimize may take another at its own bandwidth; to keep this one write" in text
+    assert main(["optimize", str(plan)]) == 0
+    assert "chosen for this bandwidth" not in capsys.readouterr().out
