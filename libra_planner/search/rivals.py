@@ -33,7 +33,7 @@ def rivals(
 
     At one bandwidth no other is better there, unless its links deliver more than the model grants.
     One of each degrees and number of chunks: in turns the shortest step with what the best one's
-    links deliver, and the shortest in the model.
+    links deliver, and the shortest in the model; at first those of other stages, chunks or experts.
 
     Parameters
     ----------
@@ -53,12 +53,21 @@ def rivals(
 
 
 def _distinct(space: Space, ranked: Index, best: int) -> list[int]:
-    """The first of each degrees and number of chunks, without the best one's own."""
+    """The first of each degrees and number of chunks, without the best one's own.
+
+    Those that differ in stages, chunks or experts from all before come first: tp and cp, which
+    stay inside nodes, change little of what the links carry.
+    """
     rows = np.concatenate([[best], ranked])
-    keys = zip(
-        space.kind_of(rows).tolist(), space.columns["interleave"][rows].tolist(), strict=True
-    )
-    first: dict[tuple[int, int], int] = {}
-    for key, row in zip(keys, rows.tolist(), strict=True):
-        first.setdefault(key, row)
-    return list(first.values())[1:]
+    chunks = space.columns["interleave"][rows]
+    degrees = [np.asarray(getattr(space.shapes, axis))[space.shape[rows]] for axis in ("pp", "ep")]
+    coarse = _firsts(np.stack([*degrees, chunks], axis=1))
+    fine = _firsts(np.stack([space.kind_of(rows), chunks], axis=1))
+    order = dict.fromkeys([*coarse, *fine])
+    return [int(rows[i]) for i in order if i]
+
+
+def _firsts(keys: Index) -> list[int]:
+    """Where each row of keys stands first, in order."""
+    _, first = np.unique(keys, axis=0, return_index=True)
+    return sorted(first.tolist())

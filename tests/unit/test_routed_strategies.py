@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -90,8 +89,9 @@ def test_rivals_are_all_that_the_model_has_faster_than_the_best_on_links() -> No
             expected.add(key(one))
     assert len(found) == len(expected) > 10
     assert {key(one.strategy) for one in found} == expected
-    firsts = [one.strategy for one in itertools.islice(found, 2)]
-    assert min(found, key=lambda one: one.step_time_s).strategy in firsts
+    coarse = [(x.strategy.pp, x.strategy.ep, x.strategy.interleave) for x in found]
+    n_coarse = len({*coarse} - {(best.strategy.pp, best.strategy.ep, best.strategy.interleave)})
+    assert len({*coarse[:n_coarse]}) == n_coarse > 3
     assert any(one.strategy.interleave != best.strategy.interleave for one in found)
 
 
