@@ -120,6 +120,8 @@ def test_plans_load_and_are_built(
     # Quotes of all rows, filled in, are read with the plan; every column that is read is there.
     head = set(Path("q.csv").read_text().splitlines()[0].split(","))
     assert head == {*REQUIRED, *OPTIONAL, *OFFERED, CHOSEN}
+    lengths = "50 m and 100 m" if len(rules) > 1 else "50 m"
+    assert f"connectors; one price for {lengths}," in Path("q.csv").read_text().replace("\n", ",")
     with open("q.csv", newline="") as file:
         rows = [
             row | {"price": "7", "seller": "Acme", "date": "2026-11-02"}

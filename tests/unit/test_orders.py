@@ -131,6 +131,18 @@ def test_orders_of_the_workbook_follow_its_bill_and_its_prices(comparison, files
     assert more_usd == pytest.approx(1080 * n_bought)
 
 
+def test_support_of_networks_is_said_beside_their_price(comparison) -> None:
+    """It is a group of the bill by itself, of no network: of NICs and switches here."""
+    bill = comparison.candidates[comparison.chosen].bill
+    support = sum(x.extended_usd for x in bill.of("support").lines)
+    assert {x.part.name for x in bill.of("support").lines} == {
+        "support of nic-400g",
+        "support of switch-64x400g",
+    }
+    [said] = [text for text in _said(comparison) if text.startswith("Networks are")]
+    assert f"; support of their parts is ${support / 1000:.0f}k more." in said
+
+
 def test_a_rate_that_would_choose_another_seller_says_so(tmp_path) -> None:
     """41,040 with 2,700 of support against 46,500: as dear at 46,500/40,500 dollars a euro."""
     path = tmp_path / "quotes.csv"

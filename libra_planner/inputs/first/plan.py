@@ -461,6 +461,13 @@ def quotes_text(plan: FirstPlan) -> str:
     return file.getvalue()
 
 
+def _lengths(plan: FirstPlan) -> str:
+    """Which lengths a price of a fibre is for, all of them the same one."""
+    joined = ("host-leaf",) if plan.n_groups == 1 else ("host-leaf", "leaf-spine")
+    lengths_m = load_parts().assumptions.cable_lengths_m
+    return f"one price for {' and '.join(f'{lengths_m[name]:g} m' for name in joined)}"
+
+
 def _rows(plan: FirstPlan) -> Iterable[dict[str, str]]:
     catalogue_of_parts = load_parts()
     parts, sides = catalogue_of_parts.parts.by_name, catalogue_of_parts.assumptions.side_networks
@@ -470,7 +477,8 @@ def _rows(plan: FirstPlan) -> Iterable[dict[str, str]]:
     for name, part in parts.items():
         is_own = name == plan.domain.server or part.kind in ("fibre", "rack")
         if is_own or (part.kind != "server" and part.port_speed_Bps in speeds):
-            yield {"item": name, "unit": "each", "note": part.description}
+            lengths = f"; {_lengths(plan)}" if part.kind == "fibre" else ""
+            yield {"item": name, "unit": "each", "note": f"{part.description}{lengths}"}
     tiers = load_price_book(_PRICES).tiers
     used: Sequence[str] = ("leaf",) if plan.n_groups == 1 else ("leaf", "spine")
     for tier in used:

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import TAX, Quote
-from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Part, to_cents
+from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Bill, Part, to_cents
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import Order, OrderLine, amount_of, orders
+from libra_planner.procurement.quotes import Order, OrderLine, amount_of, orders, support_name
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells
@@ -69,14 +69,17 @@ def seller_name(order: Order) -> str:
 
 
 def network_text(one: Candidate) -> str:
-    """What the networks cost, as a share of the price of everything."""
+    """What the networks cost, as a share of the price of everything, and their support."""
     bill = one.bill
     of = {group: bill.of(group).total_usd for group in NETWORKS}
     total = sum(of.values(), ZERO)
     share = f" ({bill.fraction_of(total) or 0.0:.1%} of it)"
     fabric, sides = round_usd(of[NETWORK]).shown, round_usd(total - of[NETWORK]).shown
     whole = f"Networks are {round_usd(total).shown}{share}{before_tax(one)}"
-    return f"{whole}: training {fabric}, {FRONTEND} and storage {sides}."
+    names = {support_name(line.part) for line in bill.lines if line.group in NETWORKS}
+    support = Bill(tuple(line for line in bill.lines if line.part.name in names)).total_usd
+    more = f"; support of their parts is {round_usd(support).shown} more" if support else ""
+    return f"{whole}: training {fabric}, {FRONTEND} and storage {sides}{more}."
 
 
 def _offers(comparison: Comparison) -> Iterator[_Offer]:
@@ -229,7 +232,8 @@ def order_section(comparison: Comparison) -> Section | None:
     )
     if any(line.length_m for line in designs[chosen].bill.lines):
         text += (
-            " Lengths of cables are assumed (cable_lengths_m of --parts): measure before you order."
+            " Lengths of cables are assumed (cable_lengths_m of --parts), and one price counts for "
+            "all of them: measure before you order."
         )
     return Section("orders", "Orders", "Orders", (text,), tables=tuple(tables))
 
