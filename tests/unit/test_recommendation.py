@@ -78,7 +78,7 @@ def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> No
     )
     *_, n_before, n_after, _ = [
         "",
-        *rows["Switches at leaf and spine (switch-64x400g to switch-64x200g)"],
+        *rows["Switches (switch-64x400g to switch-64x200g)"],
     ]
     counts = [
         sum(x.n_bought for x in one.bill.of("network").lines if x.part.kind == "switch")

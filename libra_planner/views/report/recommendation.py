@@ -17,6 +17,7 @@ from libra_planner.procurement.advice import (
     steps,
     tied,
 )
+from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison, in_order
@@ -39,6 +40,8 @@ from libra_planner.views.report.offers import before_tax, network_text, order_te
 from libra_planner.views.report.runs import run_ends, tokens_text
 
 _DAY_S = 24 * HOUR_S
+_NIC_PLACE = "host"
+"""Where every NIC is: no place to name."""
 _MOST_BREAK_EVENS = 4
 N_FIGURES = 2
 """Rows of the table of differences before those of parts."""
@@ -122,8 +125,9 @@ def points(comparison: Comparison) -> tuple[str, ...]:
 
 def scope_text(one: Candidate) -> str:
     """What the price leaves out."""
+    support = () if one.bill.of(SUPPORT).lines else ("support",)
     taxes = () if one.bill.tax_fraction else ("taxes",)
-    return f"Not in this price: {', '.join((*LEFT_OUT, 'freight', *taxes))}."
+    return f"Not in this price: {', '.join((*LEFT_OUT, 'freight', *support, *taxes))}."
 
 
 def _pair(comparison: Comparison) -> tuple[Candidate, Candidate | None]:
@@ -347,7 +351,8 @@ def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
     names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
-    names += f" at {' and '.join(step.places)}" if len(step.places) in (1, 2) else ""
+    is_one = len(step.places) == 1 and step.places != (_NIC_PLACE,)
+    names += f" at {step.places[0]}" if is_one else ""
     return names[:1].upper() + names[1:]
 
 
