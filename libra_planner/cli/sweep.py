@@ -46,6 +46,9 @@ def plan(options: argparse.Namespace) -> None:
         from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(options.plan)
+    if sys.stderr.isatty():
+        what = f"Solving some of {sweep.space.n:,} designs: seconds, longer with check or a search"
+        print(what, file=sys.stderr, flush=True)
     probe(sweep, job_of(sweep))
     found = estimate(sweep)
     if options.json:

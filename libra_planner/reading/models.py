@@ -19,6 +19,7 @@ from libra_planner.errors import (
     Place,
     SpecError,
     UnitError,
+    close_names,
     closest,
     more_faults,
     refuse,
@@ -27,6 +28,8 @@ from libra_planner.errors import (
 from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole, scalar
 from libra_planner.units import UNITS, unit_kind
 
+_MOST_NAMES = 8
+"""Names that a message lists where one of them is close."""
 _NUMBER = re.compile(r"\s*\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*", re.A)
 _AMOUNT = re.compile(r"(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>\S.*)", re.A)
 
@@ -424,6 +427,8 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
+        if len(names) > _MOST_NAMES and close_names(value, names):
+            expected = f"one of {len(names)} names"
     return Fault(f"got {shown(value)}", f"expected {expected}", fix, path, place)
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -112,16 +112,21 @@ def estimate(sweep: Sweep) -> Estimate:
         size_bytes=n * len(part.data) / part.n,
         statuses=part.statuses,
         n_routed=n_routed,
-        reasons=_reasons(part),
+        reasons=_reasons(part, [axis.name for axis in sweep.axes]),
     )
 
 
-def _reasons(part: Part) -> dict[str, str]:
-    """The first message of each status, where the sweep keeps messages."""
+_OF_BILLS = (("no bill", "bill_message"), ("parts beyond the plan's ports", "bill_note"))
+
+
+def _reasons(part: Part, axes: Sequence[str]) -> dict[str, str]:
+    """The first message of each status and whose it is, where the sweep keeps messages."""
     found: dict[str, str] = {}
     for row in rows_of(io.BytesIO(part.data)).to_pylist():
-        if row.get(MESSAGE):
-            found.setdefault(row[STATUS], row[MESSAGE])
+        design = ", ".join(f"{name} {cell(row[name])}" for name in axes)
+        for kind, column in ((row[STATUS], MESSAGE), *_OF_BILLS):
+            if row.get(column):
+                found.setdefault(kind, f"{design}: {row[column]}" if axes else row[column])
     return found
 
 

@@ -675,6 +675,48 @@ def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
     assert Page(tmp_path / "p.html").data["front"] == []
 
 
+def test_figures_over_axes_are_of_one_model_each(run: Run, tmp_path: Path) -> None:
+    """The small model would be the fastest everywhere; what has no optimum is counted."""
+    base = {
+        "workload": "{model}",
+        "fabric": {"topology": "RI(16)_FC(8)_SW(32)", "tiers": ["package", "node", "pod"]},
+        "parallelism": {"tp": "{tp}", "dp": "{4096 / tp}"},
+        "cost_model": "libra-ispass24",
+        "constraints": ["total == {budget} GB/s"],
+    }
+    axes = {"model": ["turing-nlg-libra", "msft-1t-libra"], "tp": [3, 16], "budget": [100, 400]}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"base": base, "axes": axes}, sort_keys=False))
+    run_sweep(load_sweep(tmp_path / "s.yaml"), tmp_path / "run")
+    heat, split = tmp_path / "map.svg", tmp_path / "split.svg"
+    assert (
+        run("sweep", "show", tmp_path / "run", "--plot", heat, "--x", "tp", "--y", "budget").code
+        == 0
+    )
+    text = heat.read_text()
+    for model in axes["model"]:
+        assert re.search(rf"Least (step time|time per sequence) of {model},", text)
+    assert len(re.findall(r"Left out: 2 of 4 designs without a (step|time)", text)) == 2
+    assert text.count(">none<") == 4
+    assert run("sweep", "show", tmp_path / "run", "--plot", split, "--x", "budget").code == 0
+    assert split.read_text().count("Bandwidth of the fastest design of ") == 2
+    # One is enough where the figure has the models along an axis; one picture of Python's has one.
+    run("sweep", "show", tmp_path / "run", "--plot", heat, "--x", "model", "--y", "budget")
+    assert re.search("Least (step time|time per sequence), ", heat.read_text())
+    with pytest.raises(lp.SpecError, match="got 2 values of model, expected 1 at most"):
+        lp.sweep_results(tmp_path / "run").plot("tp", "budget")
+    planned = run("sweep", "plan", tmp_path / "s.yaml").err
+    assert "invalid, such as: model turing-nlg-libra, tp 3, budget" in planned
+
+
+def test_a_wrong_column_is_answered_with_the_nearest(run: Run, tmp_path: Path) -> None:
+    text = "base: 08_rails\naxes: {nic: [25]}\ncolumns: [bil_usd]\n"
+    (tmp_path / "s.yaml").write_text(text)
+    said = run("sweep", "plan", tmp_path / "s.yaml").err
+    assert re.search(
+        r"got 'bil_usd', expected one of \d+ names; did you mean bill_usd\?$", said, re.M
+    )
+
+
 def front_rows(run: Run, folder: Path, model: str) -> list[int]:
     rows = run("sweep", "show", folder / "run", "--pareto", "--json").payload["rows"]
     return [row["row"] for row in rows if row["model"] == model]
@@ -712,7 +754,8 @@ def test_a_sweep_without_an_optimum_says_so_everywhere(run: Run, tmp_path: Path)
     sweep = {"base": "0e_rails_2to1", "axes": axes, "set": {"constraints": rules}}
     file.write_text(yaml.safe_dump(sweep, sort_keys=False))
     planned = run("sweep", "plan", file)
-    assert "infeasible, such as: no bandwidth vector meets the rules" in planned.err
+    design = "global_batch 1024, budget 10"
+    assert f"infeasible, such as: {design}: no bandwidth vector meets the rules" in planned.err
     assert "None of the designs that were tried has an optimum" in planned.err
     assert "2 infeasible, 2 invalid; " in run("sweep", "run", file, "-o", to).out
     assert "2 infeasible, 2 invalid" in run("sweep", "run", file, "-o", to).out  # Nothing is new.

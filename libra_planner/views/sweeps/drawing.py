@@ -11,7 +11,7 @@ import numpy as np
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import column_named
 from libra_planner.sweeps.results import Results
-from libra_planner.views.sweeps.points import swept_words
+from libra_planner.views.sweeps.points import cut_apart, swept_words
 
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00",
@@ -54,10 +54,10 @@ def are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(value, int | float) for value in values)
 
 
-def short(value: Any, axis: str) -> str:
-    """A value of an axis in few letters."""
-    text = visible(column_named(axis).cell(value)) if value is not None else "-"
-    return f"{text[: _MOST_LETTERS - 3]}..." if text[_MOST_LETTERS:] else text
+def short(values: Sequence[Any], axis: str) -> list[str]:
+    """Values of an axis in few letters each, which still differ."""
+    one = column_named(axis)
+    return cut_apart([visible(one.cell(value)) for value in values], _MOST_LETTERS)
 
 
 # Labels ---------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.over_axes import heat_map, split
+from libra_planner.views.sweeps.over_axes import Work, heat_map, split, works
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -49,6 +49,8 @@ _SETTINGS: Any = {
 }
 _PER_MILLION = 1e-6
 _MOST_COLOURS = 8
+_MOST_WORKS = 8
+"""Models of which each has a figure of its own."""
 _SIZES = (14, 36, 70)
 _MANY = 500
 """Designs from which on all points are small."""
@@ -88,8 +90,11 @@ def plot(
 
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=(9, 5.4), layout="constrained")
-        draw(results, figure.add_subplot(), x, y, answer)
+        each = works(results, x, y or "") if x else [{}]
+        figure = Figure(figsize=(9, 5.4 * len(each[:_MOST_WORKS])), layout="constrained")
+        parts = figure.subplots(len(each[:_MOST_WORKS]), squeeze=False).flat
+        for axes, work in zip(parts, _few(each), strict=True):
+            draw(results, axes, x, y, answer, work)
         for file in files:
             with output(Path(file)) as image:
                 kind = Path(file).suffix
@@ -98,15 +103,33 @@ def plot(
 
 
 def draw(
-    results: Results, axes: Any, x: str | None, y: str | None, answer: Answer | None = None
+    results: Results,
+    axes: Any,
+    x: str | None,
+    y: str | None,
+    answer: Answer | None = None,
+    work: Work | None = None,
 ) -> None:
-    """Draw what :func:`plot` writes on matplotlib axes."""
-    if x and y:
-        heat_map(results, axes, x, y)
-    elif x:
-        split(results, axes, x)
-    else:
+    """Draw what :func:`plot` writes on matplotlib axes; of several models one, ``work``."""
+    if not x:
         _frontier(results, axes, answer)
+        return
+    if work is None:
+        [work] = _few(works(results, x, y or ""), 1)
+    if y:
+        heat_map(results, axes, x, y, work)
+    else:
+        split(results, axes, x, work)
+
+
+def _few(each: Sequence[Work], most: int = _MOST_WORKS) -> Sequence[Work]:
+    """What is trained, if there is a figure for each: times of different work do not compare."""
+    if len(each) <= most:
+        return each
+    axes = ", ".join(map(visible, each[0]))
+    got, expected = f"got {len(each)} values of {axes}", f"expected {most} at most, a figure each"
+    fix = f"write {axes} as an axis of the figure, or give sweep show --plot"
+    raise SpecError(Fault(got, expected, fix, "", Place("--x, --y")))
 
 
 # The frontier -----------------------------------------------------------------------------------
@@ -228,7 +251,7 @@ def _colour_bar(look: _Look, scale: Any, axes: Any) -> None:
     bar = axes.figure.colorbar(scale, ax=axes, location="right", aspect=30, pad=0.02)
     if not are_numbers(look.values):
         places = range(0, len(look.values), -(-len(look.values) // 12))
-        bar.set_ticks(list(places), labels=[short(look.values[i], look.axis) for i in places])
+        bar.set_ticks(list(places), labels=short([look.values[i] for i in places], look.axis))
     bar.ax.tick_params(labelsize=8)
     bar.set_label(f"{visible(look.axis)} (colour)", fontsize=9)
 
@@ -263,7 +286,7 @@ def _legend(points: Points, looks: list[_Look], left: list[str], axes: Any) -> N
 def _handles(look: _Look) -> Iterator[Any]:
     from matplotlib.lines import Line2D
 
-    for i, value in enumerate(look.values):
+    for i, label in enumerate(short(look.values, look.axis)):
         style: dict[str, Any] = {"marker": "o", "color": "0.4", "markersize": 6}
         if look.way == "colour":
             style["color"] = COLOURS[i]
@@ -273,7 +296,7 @@ def _handles(look: _Look) -> Iterator[Any]:
             style["markersize"] = math.sqrt(_SIZES[i])
         elif i:
             style["markerfacecolor"] = "none"
-        yield Line2D([], [], linestyle="", label=short(value, look.axis), **style)
+        yield Line2D([], [], linestyle="", label=label, **style)
 
 
 def _labels(points: Points, at: Any, axes: Any) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.results import Results, sql_name
 from libra_planner.units import time_unit
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.drawing import (
@@ -38,20 +38,56 @@ _STACK = re.compile(r"\[[A-Za-z]+\(")
 """Where brackets of a topology begin; in JSON those of a list have a quote behind them."""
 
 
-def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+Work = Mapping[str, Any]
+"""Values of the axes that change what is trained and stand on no axis of a figure."""
+
+
+def works(results: Results, *shown: str) -> Sequence[Work]:
+    """What is trained, besides along the axes of a figure: each has a figure of its own."""
+    names = [name for name in results.work_axes if name not in shown]
+    if not names:
+        return [{}]
+    keys = ", ".join(map(sql_name, names))
+    query = f"SELECT {keys} FROM designs GROUP BY {keys} ORDER BY min(row)"
+    return results.sql(query).dicts()
+
+
+def _is_of(row: Mapping[str, Any], work: Work) -> bool:
+    return all(row[name] == value for name, value in work.items())
+
+
+def _of(work: Work) -> str:
+    return "".join(f" of {visible(str(value))}" for value in work.values())
+
+
+def _left_out(results: Results, work: Work) -> str:
+    """How many designs have no place in a figure of the fastest; empty where all have."""
+    keys = ", ".join(map(sql_name, work))
+    query = f"SELECT count(*) AS n_, count(*) FILTER (WHERE {results.ranked}) AS ranked_"
+    more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
+    [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
+    n, n_ranked = found["n_"], found["ranked_"]
+    time = time_words(results.time_column)
+    return f"Left out: {n - n_ranked:,} of {n:,} designs without a {time}" if n_ranked < n else ""
+
+
+def _fastest(
+    results: Results, names: Sequence[str], wanted: Sequence[str], work: Work
+) -> list[dict[str, Any]]:
     """Columns of the fastest design at each combination of the values of some axes."""
     for name in names:
         if name not in results.axes:
             expected, fix = "expected an axis of the sweep", closest(name, results.axes)
             raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
-    return results.fastest(names, wanted).dicts()
+    found = results.fastest([*names, *work], wanted).dicts()
+    return [row for row in found if _is_of(row, work)]
 
 
-def split(results: Results, axes: Any, x: str) -> None:
+def split(results: Results, axes: Any, x: str, work: Work) -> None:
     """Draw the bandwidths of the fastest design at each value of an axis."""
     labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
     results.need("bandwidth_dim1_GBps")
-    rows = _fastest(results, [x], labels)
+    rows = _fastest(results, [x], labels, work)
     values = [row[x] for row in rows]
     heights = np.array([[row[label] or 0.0 for label in labels] for row in rows], dtype=np.float64)
     names = _dimensions(results, [label.split("_")[1] for label in labels])
@@ -68,8 +104,10 @@ def split(results: Results, axes: Any, x: str) -> None:
     axes.margins(x=0.02 if is_stack else 0)
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
     axes.legend(title="dimension", fontsize=8, title_fontsize=8, reverse=True, **place)
-    heading = f"Bandwidth of the fastest design by {visible(x)}{_over(results, x)}"
-    titled(results, axes, heading, _ONE_PORT if is_stack else "")
+    heading = f"Bandwidth of the fastest design{_of(work)} by {visible(x)}"
+    heading += _over(results, x, *work)
+    more = [_ONE_PORT] if is_stack else []
+    titled(results, axes, heading, " ".join([*more, _left_out(results, work)]).strip())
 
 
 def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
@@ -123,11 +161,11 @@ def _over(results: Results, *shown: str) -> str:
     return f", best over {', '.join(others)}" if others else ""
 
 
-def heat_map(results: Results, axes: Any, x: str, y: str) -> None:
-    """Draw the least time at each pair of values of two axes."""
+def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
+    """Draw the least time at each pair of values of two axes; pairs without one are empty."""
     time = results.time_column
-    rows = _fastest(results, [x, y], [time])
-    across, up = (in_order({row[name] for row in rows}) for name in (x, y))
+    rows = _fastest(results, [x, y], [time], work)
+    across, up = (_values(results, name) for name in (x, y))
     grid = np.full((len(up), len(across)), np.nan)
     for row in rows:
         grid[up.index(row[y]), across.index(row[x])] = row[time]
@@ -139,18 +177,27 @@ def heat_map(results: Results, axes: Any, x: str, y: str) -> None:
     axes.set_xticks(places, texts, rotation=90 if is_wide else 0)
     axes.set_yticks(*_ticks(up, y))
     axes.set(xlabel=axis_title(results, x), ylabel=axis_title(results, y))
-    what = f"least {time_words(time)}"
+    what = f"least {time_words(time)}{_of(work)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")
-    over = f"by {visible(x)} and {visible(y)}{_over(results, x, y)}"
-    titled(results, axes, f"{what.capitalize()}, {unit}, {over}")
+    over = f"by {visible(x)} and {visible(y)}{_over(results, x, y, *work)}"
+    titled(results, axes, f"{what[0].upper()}{what[1:]}, {unit}, {over}", _left_out(results, work))
     if grid.size <= _MOST_CELLS:
         _figures_of(grid, axes)
 
 
+def _values(results: Results, axis: str) -> list[Any]:
+    """All values of an axis that designs have, also those without an optimum."""
+    name = sql_name(axis)
+    return in_order({row[0] for row in results.sql(f"SELECT DISTINCT {name} FROM designs").rows})
+
+
 def _figures_of(grid: Any, axes: Any) -> None:
     """The figure of each cell of a map, in a colour that is read on it."""
-    low, high = np.nanmin(grid), np.nanmax(grid)
+    known = grid[np.isfinite(grid)]
+    low, high = known.min(initial=np.inf), known.max(initial=-np.inf)
     for (j, i), value in np.ndenumerate(grid):
+        if not np.isfinite(value):
+            axes.text(i, j, "none", ha="center", va="center", fontsize=8, color="0.4")
         if np.isfinite(value):
             is_bright = high > low and (value - low) / (high - low) > 0.6
             style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
@@ -177,4 +224,4 @@ def _ticks(values: Sequence[Any], axis: str) -> tuple[list[float], list[str]]:
         found = [float(x) for x in locator.tick_values(low, high) if low <= x <= high]
         return np.interp(found, values, range(len(values))).tolist(), [f"{x:g}" for x in found]
     places: list[float] = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
-    return places, [short(values[int(place)], axis) for place in places]
+    return places, short([values[int(place)] for place in places], axis)

@@ -23,6 +23,7 @@ from libra_planner.views.sweeps.points import (
     MOST_LABELS,
     MOST_RIMS,
     Points,
+    cut_apart,
     in_order,
     proportional,
     swept_words,
@@ -36,6 +37,8 @@ _MOST_VALUES = 12
 _ROOM = {"colour": math.inf, "marker": 8}
 """Values that a way of the scatter tells apart."""
 _MOST_AXES = 9
+_TICK = 9
+"""Letters of a value beside an axis, as the script cuts them."""
 _MOST_CARDS = 8
 _MOST_DIGITS = 6
 _LONG = {
@@ -282,9 +285,12 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     }
     kinds = set(known)
     if is_axis and (is_text or len(kinds) <= _MOST_VALUES):
-        found["values"] = in_order(kinds)
+        found["values"] = values = in_order(kinds)
         if column.name == OBJECTIVE:  # Their first letters are the same.
             found["ticks"] = {value: column.cell(value) for value in kinds}
+        elif is_text:
+            texts = cut_apart([*map(str, values)], _TICK)
+            found["ticks"] = dict(zip(values, texts, strict=True))
     return found
 
 

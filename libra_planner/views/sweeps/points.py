@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +173,17 @@ class Points:
         value = self.rows[i][axis]
         is_number = isinstance(value, float)
         text = f"{value:.{self._n_digits[axis]}g}" if is_number else self.columns[axis].cell(value)
-        text = visible(text)
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+        return self._short[axis].get(visible(text), visible(text))
+
+    @cached_property
+    def _short(self) -> dict[str, dict[str, str]]:
+        """Long values of axes in few letters."""
+        found = {}
+        for axis in self.axes:
+            values = {row[axis] for row in self.rows if isinstance(row[axis], str)}
+            texts = [visible(self.columns[axis].cell(value)) for value in in_order(values)]
+            found[axis] = dict(zip(texts, cut_apart(texts, _LONGEST), strict=True))
+        return found
 
     @cached_property
     def _n_digits(self) -> dict[str, int]:
@@ -340,6 +349,31 @@ def in_order(values: set[Any]) -> list[Any]:
     [9, 10, 'a', 'b']
     """
     return sorted(values, key=lambda x: (isinstance(x, str), x is None, x if x is not None else 0))
+
+
+def cut_apart(texts: Sequence[str], most: int) -> list[str]:
+    """Texts of at most so many letters each, cut where they are alike so that they still differ.
+
+    Where that is impossible they are whole.
+
+    >>> cut_apart(["SW(8)_[SW(32)_SW(8)]", "SW(8)_[SW(64)_SW(4)]", "RI(4)"], 14)
+    ['SW(\N{HORIZONTAL ELLIPSIS}32)_SW(8)]', 'SW(\N{HORIZONTAL ELLIPSIS}64)_SW(4)]', 'RI(4)']
+    """
+    long = {text for text in texts if len(text) > most}
+    if not long:
+        return [*texts]
+    alike = (len({*letters}) == 1 for letters in zip(*long, strict=False))
+    n_same = sum(takewhile(bool, alike)) if len(long) > 1 else 0
+    found = {text: _cut(text, most, n_same) if text in long else text for text in texts}
+    is_clear = len({*found.values()}) == len(found)
+    return [found[text] if is_clear else text for text in texts]
+
+
+def _cut(text: str, most: int, n_same: int) -> str:
+    """A text without a middle part, first of its first ``n_same`` letters."""
+    n_left_out = len(text) - most + 1
+    begin = max(0, n_same - n_left_out) if n_left_out <= n_same else most // 2
+    return f"{text[:begin]}\N{HORIZONTAL ELLIPSIS}{text[begin + n_left_out :]}"
 
 
 def n_digits(values: Iterable[Any]) -> int:
