@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -62,10 +63,16 @@ class Driver:
             await self.pilot.press(key)
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
+        """Wait until something holds.
+
+        A pause of the pilot sends a message to every widget and draws the screen: it is there to
+        raise what the app raised, and a look every 20 ms does without.
+        """
         async with asyncio.timeout(PATIENCE_S):
-            while not holds():
-                await self.pilot.pause(0.02)
+            for turn in itertools.count():
+                if holds():
+                    return
+                await (asyncio.sleep(0.02) if turn % 10 else self.pilot.pause(0.02))
 
     async def idle(self) -> None:
         """Wait until nothing runs and the plan is read."""
