@@ -26,6 +26,12 @@ settings.register_profile("default", **_COMMON, derandomize=True)
 settings.register_profile("explore", **_COMMON, derandomize=False, database=None)
 settings.load_profile("default")  # `python -m tests.explore` loads the other one.
 
+
+def random_cases(number: int, **others: Any) -> settings:
+    """Draw so many random cases, three times as many where they are explored."""
+    return settings(max_examples=number if settings.default.derandomize else 3 * number, **others)
+
+
 PLAN = """\
 workload: gpt3-libra
 fabric:

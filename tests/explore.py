@@ -1,8 +1,9 @@
 """Run the random tests with cases that nobody has seen: ``python -m tests.explore``.
 
-``pytest`` alone draws the same cases every time. This draws new ones, by a seed that it prints
-first; ``--seed`` repeats them. Other arguments go to pytest, such as the files to run. Keep what
-it finds: add the case to its test as an ``@example``.
+``pytest`` alone draws the same cases every time. This draws new ones, and three times as many
+where a test says :func:`tests.conftest.random_cases`, by a seed that it prints first; ``--seed``
+repeats them. Other arguments go to pytest, such as the files to run. Keep what it finds: add the
+case to its test as an ``@example``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
@@ -48,6 +48,7 @@ from tests.assignments import (
     plain_greedy,
     rows,
 )
+from tests.conftest import random_cases
 
 SIZES = st.sampled_from([(1.0,), (1.0, 2.0, 5.0), (3.0, 3.5, 4.0, 7.5), (0.0, 1.0, 1e3)])
 SPEEDS = st.sampled_from([1e9, 2.5e9])
@@ -61,7 +62,7 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(deadline=None, max_examples=25)
+@random_cases(12)
 @given(st.data())
 def test_every_flow_has_one_working_path(policy: str, data: st.DataObject) -> None:
     fabric = data.draw(fabrics(n_failed=3))
@@ -76,7 +77,7 @@ def test_every_flow_has_one_working_path(policy: str, data: st.DataObject) -> No
     assert rows(choice) == rows(POLICIES[policy](fabric, flows))
 
 
-@settings(deadline=None, max_examples=40)
+@random_cases(15)
 @given(st.data(), st.booleans())
 def test_greedy_is_the_plain_rule(data: st.DataObject, per_collective: bool) -> None:
     fabric = data.draw(fabrics(n_failed=2))
@@ -86,7 +87,7 @@ def test_greedy_is_the_plain_rule(data: st.DataObject, per_collective: bool) -> 
     assert found == plain_greedy(fabric, flows, per_collective=per_collective)
 
 
-@settings(deadline=None, max_examples=40)
+@random_cases(15)
 @given(st.data(), st.booleans())
 def test_greedy_by_bytes_is_the_better_of_both_plain_rules(
     data: st.DataObject, per_collective: bool
@@ -129,7 +130,7 @@ def _check_even(counts: np.ndarray) -> None:
         assert np.all(flat.max(axis=1) - flat.min(axis=1) <= 1)
 
 
-@settings(deadline=None, max_examples=150)
+@random_cases(50)
 @given(st.data(), st.booleans())
 def test_coloring_divides_evenly(data: st.DataObject, per_collective: bool) -> None:
     fabric = data.draw(fabrics())
@@ -160,7 +161,7 @@ def _mixes(fabric: Clos, flows: Flows) -> bool:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@random_cases(25)
 @given(st.data(), st.booleans())
 def test_coloring_divides_evenly_over_the_spines_that_are_left(
     data: st.DataObject, per_collective: bool
@@ -186,7 +187,7 @@ def test_coloring_divides_evenly_over_the_spines_that_are_left(
                 _check_even(leaf[live > 0].reshape(1, -1))
 
 
-@settings(deadline=None, max_examples=40)
+@random_cases(15)
 @given(st.data())
 def test_coloring_on_other_failures_is_not_worse_than_greedy(data: st.DataObject) -> None:
     fabric = data.draw(fabrics(n_failed=4))
@@ -199,7 +200,7 @@ def test_coloring_on_other_failures_is_not_worse_than_greedy(data: st.DataObject
     assert found[0] <= other[0]
 
 
-@settings(deadline=None, max_examples=40)
+@random_cases(15)
 @given(st.integers(1, 40), st.integers(0, 400), st.integers(0, 2**32 - 1))
 def test_coloring_takes_any_number_of_colors(n_spines: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -212,7 +213,7 @@ def test_coloring_takes_any_number_of_colors(n_spines: int, n: int, seed: int) -
     _check_even(counts.spine_down)
 
 
-@settings(deadline=None, max_examples=40)
+@random_cases(15)
 @given(st.data(), st.integers(0, 1000))
 def test_annealing_is_not_worse_than_greedy(data: st.DataObject, seed: int) -> None:
     """In flows on the busiest link where they are alike, in its seconds where they are not."""
@@ -225,7 +226,7 @@ def test_annealing_is_not_worse_than_greedy(data: st.DataObject, seed: int) -> N
         assert imbalance(fabric, flows, found) <= imbalance(fabric, flows, greedy(fabric, flows))
 
 
-@settings(deadline=None, max_examples=20)
+@random_cases(10)
 @given(st.data())
 def test_no_policy_that_sees_bytes_is_worse_than_greedy(data: st.DataObject) -> None:
     """The busiest link by bytes over its speed, with failures, whatever the solver finds."""
@@ -244,7 +245,7 @@ def test_no_policy_that_sees_bytes_is_worse_than_greedy(data: st.DataObject) -> 
     check_paths(fabric, flows, edge_coloring(fabric, flows))
 
 
-@settings(deadline=None, max_examples=60)
+@random_cases(25)
 @given(st.data())
 def test_ilp_finds_the_least_bytes_on_the_busiest_link(data: st.DataObject) -> None:
     fabric = data.draw(fabrics(n_failed=4, core_Bps=SPEEDS))
@@ -259,7 +260,7 @@ def test_ilp_finds_the_least_bytes_on_the_busiest_link(data: st.DataObject) -> N
     check_paths(fabric, flows, choice)
 
 
-@settings(deadline=None, max_examples=60)
+@random_cases(25)
 @given(st.data())
 def test_ilp_finds_the_least_maximum(data: st.DataObject) -> None:
     fabric = data.draw(fabrics(n_failed=4))
@@ -285,7 +286,7 @@ def plain_rates(flows: Flows, rate_Bps: np.ndarray) -> list[float]:
     return found
 
 
-@settings(deadline=None, max_examples=20)
+@random_cases(10)
 @given(st.data(), st.integers(0, 3))
 def test_two_levels_are_not_worse_than_any_other_policy(data: st.DataObject, seed: int) -> None:
     """With failures, several collectives and sizes, and three tiers."""

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -21,6 +21,7 @@ from libra_planner.step.collectives.models import Balanced, Ideal, Slowdown, Slo
 from libra_planner.step.expression import Constant, TimeExpression, add
 from libra_planner.step.layers import LOOPS, Load, LoopLayer, Quantity
 from libra_planner.workload.operations import Collective, CollectiveKind, Group, Phase
+from tests.conftest import random_cases
 from tests.problems import plan_of
 from tests.random_plans import _limits, _rule, _rules
 
@@ -102,7 +103,7 @@ def _least_s(loads: np.ndarray, bandwidth: np.ndarray) -> float:
     return float(result.fun) * unit
 
 
-@settings(max_examples=300)
+@random_cases(100)
 @given(SEEDS, st.integers(1, 5), st.booleans(), st.booleans())
 def test_the_expression_is_the_value_of_the_linear_program(seed, n_dims, stacked, slow) -> None:
     """Any sizes, kinds, stacks, in-network reduction and slow links, at any bandwidth."""
@@ -127,7 +128,7 @@ def test_the_expression_is_the_value_of_the_linear_program(seed, n_dims, stacked
         assert busy.max() == pytest.approx(best.time_s, rel=1e-9)
 
 
-@settings(max_examples=100)
+@random_cases(40)
 @given(SEEDS, st.integers(2, 5))
 def test_convex_never_slower_and_above_the_aggregate_bound(seed, n_dims) -> None:
     rng = np.random.default_rng(seed)
@@ -185,7 +186,7 @@ def random_pair(seed: int, objective: str, n_dims: int) -> tuple[Problem, Proble
     return fixed, balanced
 
 
-@settings(max_examples=12)
+@random_cases(6)
 @given(SEEDS, st.sampled_from(["performance", "performance_per_cost", "cost"]), st.integers(2, 6))
 def test_the_optimum_is_proven_and_never_worse_than_the_fixed_orders(seed, objective, n) -> None:
     fixed, balanced = random_pair(seed, objective, n)
@@ -204,7 +205,7 @@ def test_the_optimum_is_proven_and_never_worse_than_the_fixed_orders(seed, objec
 TP, DP = (Quantity(Phase.INPUT_GRAD, "tp"), Quantity(Phase.WEIGHT_GRAD, "dp"))
 
 
-@settings(max_examples=150)
+@random_cases(60)
 @given(SEEDS, st.integers(1, 4), st.sampled_from(["tp_dp_overlap", "async_dp"]))
 def test_overlapping_collectives_have_a_split_that_takes_the_time_claimed(seed, n, loop) -> None:
     """One split of either collective for its own time, and for what both send together.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import libra_planner as lp
@@ -32,6 +32,7 @@ from libra_planner.optimizer.programs.plans import (
 from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
+from tests.conftest import random_cases
 from tests.problems import Collectives, changed, lifted_alone, plan_of, problems, random_feasible
 from tests.random_plans import random_plan
 
@@ -106,7 +107,7 @@ def honest(result: BatchResult, i: int, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@settings(max_examples=8)
+@random_cases(3)
 @given(chosen=seeds)
 def test_every_row_is_the_references(objective: str, chosen: list[int]) -> None:
     plans = [random_plan(seed, objective).problem for seed in chosen]
@@ -114,14 +115,14 @@ def test_every_row_is_the_references(objective: str, chosen: list[int]) -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@settings(max_examples=6)
+@random_cases(2)
 @given(chosen=seeds)
 def test_designs_without_an_optimum_are_rows(objective: str, chosen: list[int]) -> None:
     plans = [altered(seed, objective) for seed in chosen]
     agree(batch_optimize(plans), plans)
 
 
-@settings(max_examples=25)
+@random_cases(10)
 @given(problems())
 def test_problems_of_up_to_five_dimensions(case: tuple[Problem, Collectives]) -> None:
     problem, _ = case
@@ -130,7 +131,7 @@ def test_problems_of_up_to_five_dimensions(case: tuple[Problem, Collectives]) ->
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(chosen=seeds)
-@settings(max_examples=15)
+@random_cases(6)
 def test_a_row_does_not_depend_on_its_companions(objective: str, chosen: list[int]) -> None:
     plans = [random_plan(seed, objective).problem for seed in chosen]
     varied = [
@@ -336,7 +337,7 @@ def test_factors_solve(n: int, n_equal: int, seed: int) -> None:
     assert np.allclose(found.T, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(problems())
 def test_interval_bounds_contain_those_of_the_linear_programs(
     case: tuple[Problem, Collectives],
@@ -349,7 +350,7 @@ def test_interval_bounds_contain_those_of_the_linear_programs(
     assert (found.upper[:, 0] >= upper * (1 - 1e-9)).all()
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_the_bound_holds_for_any_multipliers(case: tuple[Problem, Collectives], seed: int) -> None:
     """No feasible vector is below it, however wrong the duals are."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, given
 from hypothesis import strategies as st
 
 from libra_planner.costs.prices import LinkOption
@@ -18,6 +18,7 @@ from libra_planner.optimizer.catalogue import best_branch, best_purchasable, opt
 from libra_planner.optimizer.combinations import Combinations, best_combination
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule, StepTimeLimit
+from tests.conftest import random_cases
 from tests.problems import Collectives, changed, collectives, plan_of
 
 SPEEDS = (10e9, 20e9, 25e9, 40e9, 50e9, 100e9)
@@ -119,7 +120,7 @@ def designs(case: Case) -> list[tuple[float, float, tuple[float, ...]]]:
     return found
 
 
-@settings(max_examples=150)
+@random_cases(50)
 @given(cases())
 def test_best_combination_against_a_loop_over_all(case: Case) -> None:
     found = designs(case)
@@ -146,7 +147,7 @@ def test_best_combination_against_a_loop_over_all(case: Case) -> None:
     assert evaluated(case.problem, design.bandwidth_bytes_per_s).feasible
 
 
-@settings(max_examples=100)
+@random_cases(40)
 @given(cases())
 def test_conflicting_rules_are_irreducible(case: Case) -> None:
     """The rules that are named cannot be met together; all but any one of them can."""
@@ -169,7 +170,7 @@ def test_conflicting_rules_are_irreducible(case: Case) -> None:
     assert all(met(named - {name}) for name in named)
 
 
-@settings(max_examples=50)
+@random_cases(20)
 @given(cases(), st.integers(1, 9))
 def test_blocks_of_any_size_give_the_same(case: Case, n_block: int) -> None:
     whole = best_combination(Combinations(case.problem))
@@ -241,7 +242,7 @@ def some_continuous(case: Case, free: set[int]) -> tuple[Problem, Problem]:
     return mixed, changed(case.problem, options=tuple(grid.get(i, o) for i, o in listed))
 
 
-@settings(max_examples=120)
+@random_cases(40)
 @given(cases(), st.sets(st.integers(0, 3), max_size=2))
 def test_branch_and_bound_against_a_loop_over_all(case: Case, free: set[int]) -> None:
     n_dims = case.problem.topology.n_dims
@@ -263,7 +264,7 @@ def test_branch_and_bound_against_a_loop_over_all(case: Case, free: set[int]) ->
     assert best.lower_bound >= least * (1 - 1e-8)
 
 
-@settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@random_cases(8, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(cases(), st.sampled_from([1, 3]), st.sampled_from([3e5, 2e6]))
 def test_completion_by_the_optimizer_against_solving_every_combination(
     case: Case, n_free: int, fixed_usd: float

@@ -8,7 +8,7 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libra_planner.errors import IllPosed, Infeasible
@@ -17,6 +17,7 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.programs.plans import BatchProgram, Plans, per_cost_plans
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, maximum, transfers
+from tests.conftest import random_cases
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 
 
@@ -29,7 +30,7 @@ def priced_problems(draw: st.DrawFn) -> tuple[Problem, Collectives]:
     return changed(problem, objective="performance_per_cost", fixed_cost_usd=fixed_cost_usd), step
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(priced_problems(), st.integers(0, 2**32 - 1))
 def test_no_feasible_vector_has_a_smaller_product(
     case: tuple[Problem, Collectives], seed: int
@@ -53,7 +54,7 @@ def test_no_feasible_vector_has_a_smaller_product(
         assert products.min() >= design.lower_bound * (1 - 1e-12)
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(priced_problems())
 def test_moving_along_the_frontier_does_not_help(case: tuple[Problem, Collectives]) -> None:
     """The fastest designs under a cost a little below and above are no better."""
@@ -75,7 +76,7 @@ def test_moving_along_the_frontier_does_not_help(case: tuple[Problem, Collective
         assert product >= design.lower_bound * (1 - 1e-12)
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(problems(), st.floats(1.001, 100.0))
 def test_cost_and_performance_are_two_sides_of_one_frontier(
     case: tuple[Problem, Collectives], slower: float
@@ -116,7 +117,7 @@ def test_a_cap_at_the_only_possible_cost(off: float) -> None:
     assert capped.max_violation <= 1e-9
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_geometric_programming_agrees(n_dims: int, seed: int) -> None:
     """Where rules are upper bounds and floors, T C is a posynomial: another solver's way."""
@@ -152,7 +153,7 @@ def test_geometric_programming_agrees(n_dims: int, seed: int) -> None:
     assert optimize(problem).objective == pytest.approx(float(gp.value), rel=1e-6)
 
 
-@settings(max_examples=60)
+@random_cases(25)
 @given(st.integers(1, 4), st.floats(0.0, 1.0), st.integers(0, 2**32 - 1))
 def test_the_product_has_no_local_optima(n_dims: int, between: float, seed: int) -> None:
     """Quasi-convex: between two designs T C is never above both ends, nested maxima included.
@@ -213,7 +214,7 @@ def test_a_product_that_looks_as_if_it_had_two_optima(
     assert design.objective == pytest.approx(min(products), rel=1e-2)
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(priced_problems())
 def test_the_product_is_the_step_time_over_other_variables(
     case: tuple[Problem, Collectives],
@@ -238,7 +239,7 @@ def test_the_product_is_the_step_time_over_other_variables(
     assert second.equal[-1, :, 0] @ point == pytest.approx(second.target[-1, 0], rel=1e-12)
 
 
-@settings(max_examples=30)
+@random_cases(12)
 @given(priced_problems(), st.floats(1.01, 3.0))
 def test_a_step_time_bound_on_the_product(case: tuple[Problem, Collectives], slower: float) -> None:
     """Against the fastest designs at many costs, of those within the bound."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.workload.memory.habits import (
@@ -20,6 +20,7 @@ from libra_planner.workload.memory.npu import memory
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
 from tests import memory_twin
+from tests.conftest import random_cases
 
 ATTENTIONS = [
     Attention(16, 16, 64, 64, has_bias=True),
@@ -93,7 +94,7 @@ def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, MemoryHabits]:
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@random_cases(100)
 def test_the_closed_form_is_the_twin(case: tuple[Transformer, Strategy, MemoryHabits]) -> None:
     model, strategy, habits = case
     found = memory(model, strategy, habits=habits)
@@ -104,7 +105,7 @@ def test_the_closed_form_is_the_twin(case: tuple[Transformer, Strategy, MemoryHa
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
+@random_cases(20)
 def test_many_strategies_at_once_are_each_one_alone(seed: int) -> None:
     drawn = np.random.default_rng(seed)
     n, model = 40, Transformer(

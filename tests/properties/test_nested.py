@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.fabric.topology import parse_topology
@@ -20,6 +20,7 @@ from libra_planner.step.expression import (
     maximum,
     transfers,
 )
+from tests.conftest import random_cases
 from tests.problems import plan_of
 
 BUDGET = 500e9
@@ -59,7 +60,7 @@ def _problem(expression: TimeExpression, rules: tuple[Rule, ...]) -> Problem:
     return plan_of("plan", "overlap", topology, expression, price, rules)
 
 
-@settings(max_examples=40)
+@random_cases(15)
 @given(overlaps(), st.sampled_from(["==", "<="]), st.integers(0, 2**32 - 1))
 def test_optimum_of_overlapping_terms(step: Overlap, sense: str, seed: int) -> None:
     n_dims = step.bytes_by_dim.shape[1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -17,10 +17,11 @@ from libra_planner.optimizer.programs.dimensionless import communication, form_v
 from libra_planner.optimizer.programs.plans import plans_alone, program_near, typical_designs
 from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule
+from tests.conftest import random_cases
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 
 
-@settings(max_examples=60)
+@random_cases(20)
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_optimum_beats_random_feasible_vectors(
     case: tuple[Problem, Collectives], seed: int
@@ -35,7 +36,7 @@ def test_optimum_beats_random_feasible_vectors(
         assert problem.step_time.seconds(others).min() >= design.lower_bound * (1 - 1e-12)
 
 
-@settings(max_examples=60)
+@random_cases(20)
 @given(problems())
 def test_cheapest_among_the_fastest(case: tuple[Problem, Collectives]) -> None:
     """Given the optimal time of each collective, the cheapest vector is a linear program."""
@@ -65,7 +66,7 @@ def test_cheapest_among_the_fastest(case: tuple[Problem, Collectives]) -> None:
     assert float(problem.cost_usd(b)) <= result.fun * (1 + 1e-6)
 
 
-@settings(max_examples=60)
+@random_cases(20)
 @given(problems(), st.integers(-3, 3))
 def test_scaling_bytes_and_bandwidth_together_changes_nothing(
     case: tuple[Problem, Collectives], power: int
@@ -87,7 +88,7 @@ def test_scaling_bytes_and_bandwidth_together_changes_nothing(
     )
 
 
-@settings(max_examples=60)
+@random_cases(20)
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_cvxpy_value_equals_numpy_value_at_the_same_point(
     case: tuple[Problem, Collectives], seed: int
@@ -109,7 +110,7 @@ def test_cvxpy_value_equals_numpy_value_at_the_same_point(
     assert communication(program, column) == pytest.approx(float(model.problem.objective.value))
 
 
-@settings(max_examples=60)
+@random_cases(20)
 @given(problems())
 def test_more_budget_is_never_slower(case: tuple[Problem, Collectives]) -> None:
     problem, _ = case

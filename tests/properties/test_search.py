@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import Infeasible, SpecError
@@ -39,6 +39,7 @@ from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import OverlapFractions, Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
 from libra_planner.workload.volumes import Formats, Habits
+from tests.conftest import random_cases
 
 GPU = Kernels({"bf16": 9e14, "fp8": 1.8e15}, 3e12, n_cores=132)
 DENSE = Transformer(
@@ -114,7 +115,7 @@ def test_arrays_are_the_nodes_of_each_strategy(name: str, topology: str, law: st
     topology=st.sampled_from([*FABRICS, "SW(3)_SW(4)_SW(2)", "RI(4)_FC(2)_SW(6)"]),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=60)
+@random_cases(25)
 def test_groups_by_arithmetic_are_those_of_placement(topology: str, seed: int) -> None:
     """Sizes and strides of every axis; and whatever placement refuses cannot be placed."""
     fabric, rng = parse_topology(topology), np.random.default_rng(seed)

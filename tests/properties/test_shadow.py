@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, given
 from hypothesis import strategies as st
 
 from libra_planner.costs.prices import PricePart
@@ -16,6 +16,7 @@ from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.optimizer.shadow import ShadowPrice, price_sensitivity, shadow_prices
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, maximum, transfers
+from tests.conftest import random_cases
 from tests.exact import NotSolved, Optimum, bounds, exact_optimum
 from tests.problems import Collectives, changed, plan_of, problems
 
@@ -87,7 +88,7 @@ def _check(case: tuple[Problem, Collectives]) -> None:
             assert (error <= 1e-3 * np.abs(slope) + none).all(), (entry, slope)
 
 
-_no_shrinking = settings(max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+_no_shrinking = random_cases(8, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 @_no_shrinking

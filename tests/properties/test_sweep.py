@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import libra_planner as lp
@@ -22,6 +22,7 @@ from libra_planner.sweeps.axes import Axis
 from libra_planner.sweeps.expressions import parse_expression
 from libra_planner.sweeps.solver import Solver, opened_plan, table_of
 from libra_planner.sweeps.spec import Chunk, Job, Space, chunk_between, job_of, load_sweep
+from tests.conftest import random_cases
 
 FILTERS = (
     "a * b <= 12",
@@ -47,7 +48,7 @@ def _python(text: str, values: dict[str, object]) -> bool:
         return False
 
 
-@settings(max_examples=60)
+@random_cases(20)
 @given(
     st.lists(st.integers(0, 9), min_size=1, max_size=6, unique=True),
     st.lists(st.integers(0, 9), min_size=1, max_size=6, unique=True),

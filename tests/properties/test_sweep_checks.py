@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from libra_planner.check.links import CheckReport, link_check
@@ -17,6 +17,7 @@ from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy
 from libra_planner.sweeps.results import SAME, ties, unbeaten, unbeaten_in_two
 from tests.checked_plans import loaded, operation
+from tests.conftest import random_cases
 
 # The frontier ------------------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ DESIGNS = st.lists(st.tuples(FIGURE, FIGURE, FIGURE | st.just(np.nan)), max_size
 
 
 @given(DESIGNS)
-@settings(max_examples=300)
+@random_cases(100)
 @example([(1 + 1e-12, 5.0, 60.0), (1.0, 5.0, 60.0)])  # The same but for rounding.
 @example([(1.0, 5.0, 60.0), (2.0, 6.0, np.nan)])
 def test_no_design_of_the_frontier_is_beaten_in_all_that_it_shows(
@@ -75,7 +76,7 @@ def test_no_design_of_the_frontier_is_beaten_in_all_that_it_shows(
 
 
 @given(st.lists(st.tuples(FIGURE, FIGURE), max_size=60))
-@settings(max_examples=200)
+@random_cases(80)
 @example([(1 + 1e-12, 5.0), (1.0, 5.0)])
 def test_no_design_of_the_frontier_of_two_is_beaten(designs: list[tuple[float, float]]) -> None:
     time, cost = np.array(designs, dtype=np.float64).reshape(-1, 2).T
@@ -85,7 +86,7 @@ def test_no_design_of_the_frontier_of_two_is_beaten(designs: list[tuple[float, f
 
 
 @given(DESIGNS)
-@settings(max_examples=300)
+@random_cases(100)
 def test_the_staircase_is_all_pairs(designs: list[tuple[float, float, float]]) -> None:
     time, cost, fim = np.array(designs, dtype=np.float64).reshape(-1, 3).T
     assert ties(time).tolist() == tied(time)
@@ -93,7 +94,7 @@ def test_the_staircase_is_all_pairs(designs: list[tuple[float, float, float]]) -
 
 
 @given(st.lists(st.tuples(FIGURE, FIGURE), max_size=60))
-@settings(max_examples=300)
+@random_cases(100)
 def test_the_frontier_of_two_is_all_pairs(designs: list[tuple[float, float]]) -> None:
     time, cost = np.array(designs, dtype=np.float64).reshape(-1, 2).T
     order = np.lexsort((time, cost, tied(time)))
@@ -168,7 +169,7 @@ DESIGN = st.tuples(
 
 
 @given(st.lists(DESIGN, min_size=2, max_size=6), st.sampled_from([1, 4096]))
-@settings(max_examples=15, deadline=None)
+@random_cases(6)
 def test_what_is_shared_changes_no_bit(
     designs: list[tuple[int, str, float, float]], most: int
 ) -> None:

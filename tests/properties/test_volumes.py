@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
@@ -31,6 +31,7 @@ from libra_planner.workload.volumes import (
     pipeline_exchanges,
     tied_gradient_exchange,
 )
+from tests.conftest import random_cases
 from tests.pipelines import chunk_layers
 from tests.ranks import members, places, trained
 
@@ -155,7 +156,7 @@ def _closed(
 
 
 @given(data=st.data(), strategy=strategies(), formats=FORMATS, habits=HABITS)
-@settings(max_examples=120)
+@random_cases(50)
 def test_every_rank_sends_what_the_closed_forms_say(
     data: st.DataObject, strategy: Strategy, formats: Formats, habits: Habits
 ) -> None:
@@ -210,7 +211,7 @@ def _spanned(topology: Topology, group: Group) -> set[int]:
 
 
 @given(data=st.data(), fabric=st.sampled_from(FABRICS))
-@settings(max_examples=300)
+@random_cases(120)
 def test_placed_groups_hold_the_ranks_of_one_axis(data: st.DataObject, fabric: str) -> None:
     """NPU i is rank i; what is refused has a degree that does not fit or distances that differ."""
     topology, left, degrees = parse_topology(fabric), 48, {}
@@ -261,7 +262,7 @@ def test_volumes_of_a_hierarchy_telescope(sizes: list[int], size: float) -> None
 
 
 @given(data=st.data(), habits=HABITS)
-@settings(max_examples=60)
+@random_cases(30)
 def test_arrays_of_strategies_hold_each(data: st.DataObject, habits: Habits) -> None:
     several = data.draw(st.lists(strategies(), min_size=2, max_size=5))
     names = ("tp", "cp", "dp", "pp", "ep", "etp", "global_batch", "microbatch", "interleave", "zero",

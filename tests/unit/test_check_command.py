@@ -620,16 +620,43 @@ def test_counts_that_one_switch_has_no_use_for_are_noted(small, run) -> None:
     assert "is not used" not in plain
 
 
-def test_a_given_design_loads_no_solver(plan) -> None:
+def _loaded(*arguments: str | Path) -> tuple[str, set[str]]:
+    """What a command prints in a process of its own, and the modules that it loads."""
     program = (
         "import sys\nfrom libra_planner.cli.main import main\nmain(sys.argv[1:])\n"
-        "print(*sorted({m.split('.')[0] for m in sys.modules}), file=sys.stderr)"
+        "print(*sys.modules, file=sys.stderr)"
     )
-    command = [sys.executable, "-c", program, "check", plan(text=TWO_DIMS)]
-    command += ["--bandwidth", "150,50", "--json"]
+    command = [sys.executable, "-c", program, *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(result.stdout)["policy"] == "ecmp"
-    assert not {"cvxpy", "clarabel", "rich"} & set(result.stderr.split())
+    return result.stdout, set(result.stderr.split())
+
+
+def test_a_given_design_loads_no_solver(plan) -> None:
+    out, loaded = _loaded("check", plan(text=TWO_DIMS), "--bandwidth", "150,50", "--json")
+    assert json.loads(out)["policy"] == "ecmp"
+    assert not {"cvxpy", "clarabel", "rich"} & loaded
+
+
+def test_an_optimum_loads_no_statistics(plan) -> None:
+    """They take longer to load than cvxpy, where one function of theirs has a name."""
+    out, loaded = _loaded("optimize", plan(text=TWO_DIMS), "--json")
+    assert json.loads(out)["status"] == "optimal"
+    assert "cvxpy" in loaded
+    assert "scipy.stats" not in loaded
+
+
+def test_statistics_are_there_when_they_are_used() -> None:
+    program = (
+        "import sys\nfrom libra_planner.optimizer.engines.imports import statistics_when_used\n"
+        "with statistics_when_used():\n    import cvxpy\n"
+        "assert 'scipy.stats' not in sys.modules\n"
+        "state = cvxpy.Constant([[0.5, 0], [0, 0.5]])\n"
+        "assert abs(cvxpy.quantum_rel_entr(state, 2 * state).value + 0.6931471805599453) < 1e-12\n"
+        "del sys.modules['scipy.stats']\n"
+        "with statistics_when_used():\n    from scipy.stats import qmc\n"
+        "assert sys.modules['scipy.stats'].qmc is qmc\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_choice_of_algorithms_is_printed(small, run) -> None:
