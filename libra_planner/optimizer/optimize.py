@@ -23,6 +23,7 @@ from libra_planner.optimizer.bills import frontier_of_bills, optimize_bills
 from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import Design, FrontierPoint, Solution
+from libra_planner.optimizer.engines.imports import statistics_when_used
 from libra_planner.optimizer.objectives import Designs, best_designs, no_figures, solve_designs
 from libra_planner.optimizer.programs import posedness
 from libra_planner.optimizer.programs.dimensionless import Index
@@ -101,7 +102,8 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
 
     The certificate judges both. Workers of a sweep, which solve batches, never load cvxpy.
     """
-    from libra_planner.optimizer.engines.cvxpy import solve_convex
+    with statistics_when_used():
+        from libra_planner.optimizer.engines.cvxpy import solve_convex
 
     plans, left = Plans.of(BatchProgram.repeated(problem, 2)), posedness.openness(problem, upper)
     posedness.check_posed(problem, plans, left, upper)
