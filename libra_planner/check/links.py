@@ -44,6 +44,7 @@ from libra_planner.routing.policy import Policy
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.models import Slowdown, send_bytes
+from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.operations import Collective, Group, Send, SendPattern
 
 
@@ -94,6 +95,7 @@ class CheckReport:
     choices : the algorithm of each phase, and what else could have run.
     band_s : mean effective step time at the ends of its error band, where its class was measured
         (C23).
+    routed : what the policy slows collectives by, of each routing.
     """
 
     policy: Policy
@@ -109,6 +111,7 @@ class CheckReport:
     spreads: tuple[Mapping[str, Array], ...] = field(repr=False)
     choices: tuple[Decision, ...] = field(repr=False)
     band_s: tuple[float, float] | None = None
+    routed: tuple[Slowdown, ...] = field(default=(), repr=False)
 
     @property
     def n_routings(self) -> int:
@@ -287,8 +290,7 @@ class LinkCheck:
 
         Of algorithms that are only compared none count, so that a comparison changes no figure.
         """
-        phases = [self.phase(key) for key in self._deciding]
-        return sum(phase.n_flows for phase in phases if phase.is_drawn(policy))
+        return sum(x.n_flows for x in map(self.phase, self._deciding) if x.is_drawn(policy))
 
     def is_drawn(self, policy: Policy) -> bool:
         """Whether another seed routes, or places, in another way."""
@@ -414,6 +416,7 @@ class LinkCheck:
             ),
             choices=tuple(self.choice(one, runs) for one in self.stages),
             band_s=self._band(routed),
+            routed=tuple(routed),
         )
 
     def _band(self, routed: Sequence[Slowdown]) -> tuple[float, float] | None:
@@ -484,12 +487,14 @@ class LinkCheck:
 
     def step_time_s(self, slowdown: Slowdown) -> float:
         """Step time of the whole links with collectives slowed down."""
+        return float(self.slowed(slowdown).seconds(self.design.bandwidth_Bps))
+
+    def slowed(self, slowdown: Slowdown) -> TimeExpression:
+        """The expression of the step time with collectives slowed down."""
         step = self.problem.step
         shares = tuple((one.training, one.weight) for one in step.members)
-        slowed = self.memo.steps.of(
-            (shares, step.model, slowdown), lambda: step.slowed(slowdown).time
-        )
-        return float(slowed.seconds(self.design.bandwidth_Bps))
+        key = shares, step.model, slowdown
+        return self.memo.steps.of(key, lambda: step.slowed(slowdown).time)
 
     def _dimension(
         self, dim: int, runs: list[Run], routed: list[Slowdown], ideal: list[Slowdown]
@@ -544,9 +549,8 @@ def link_check(
     SpecError
         For a design that cannot be built.
     """
-    bandwidth = np.asarray(bandwidth_Bps, dtype=np.float64)
-    chosen = fastest_alternative(problem, bandwidth)
-    design = realize(problem.topology, bandwidth, problem.links)
+    asked = np.asarray(bandwidth_Bps, dtype=np.float64)
+    chosen = fastest_alternative(problem, asked)
+    design = realize(problem.topology, asked, problem.links)
     settings = traffic or design.realization.traffic
-    shared = memo or CheckMemo()
-    return LinkCheck(chosen, bandwidth, design, settings, selection=selection, memo=shared)
+    return LinkCheck(chosen, asked, design, settings, selection=selection, memo=memo or CheckMemo())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from libra_planner.check.degraded import JobReport, SharedFabric
+from libra_planner.check.exposed import Exposed, exposed_communication
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Clos
@@ -26,8 +28,10 @@ from libra_planner.views.phases import (
     algorithm_lines,
     algorithms_payload,
     comparison_blocks,
+    exposed_table,
     phase_table,
     phases_payload,
+    same_line,
     send_notes,
 )
 from libra_planner.views.training import memory
@@ -52,6 +56,11 @@ class CheckedPlan:
     optimized: bool
     violated: tuple[Violation, ...] = ()
     statistics: bool = False
+
+    @cached_property
+    def exposed(self) -> tuple[Exposed, ...]:
+        """What communication adds to the step."""
+        return exposed_communication(self.links, self.report)
 
     @property
     def has_statistics(self) -> bool:
@@ -86,6 +95,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "realized_GBps": [gigabytes_per_s(value) for value in report.design.bandwidth_Bps],
         **time_keys(report, statistics=checked.statistics),
         "dimensions": _dimensions(checked),
+        "exposed": [attributes(one, "operation", "model_s", "links_s") for one in checked.exposed],
         "phases": phases_payload(report),
         "hotspot": hotspot,
         "memory": memory.memory_payload(problem.step.memory),
@@ -200,15 +210,20 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
+    exposed = exposed_table(checked.exposed, report.ideal_step_time_s)
+    slowed, same = phase_table(report), same_line(report)
+    found: list[Block] = [one for one in (slowed, same) if one]
+    yield from ("", exposed) if exposed else ()
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
+    yield from ("", *found) if found else ()
+    yield from hot
     yield ""
     yield from parts_blocks(design_parts(report.design))
     if report.phases:
-        yield from ("", phase_table(report))
+        yield from ("", "What runs, and how long the network is busy with it, hidden or not")
         yield from map(escape, algorithm_lines(report))
         yield from comparison_blocks(report)
-    yield from hot
     yield from plan.note_lines(check_notes(checked))
 
 
@@ -305,7 +320,7 @@ def _fim_name(report: CheckReport) -> str:
 
 
 def _dimension_table(checked: CheckedPlan) -> Table:
-    names = ("dim", "tier", "block", "asked", "realised", "sprayed %", "efficiency %", "FIM %")
+    names = ("dim", "tier", "block", "asked", "realised", "if sprayed", "as routed", "FIM %")
     blocks = map(str, checked.links.problem.topology.dimensions)
     rows = [
         cells.figure_cells(
@@ -313,15 +328,15 @@ def _dimension_table(checked: CheckedPlan) -> Table:
             one.tier,
             block,
             *(cells.number(gigabytes_per_s(x), 2) for x in (one.asked_Bps, one.bandwidth_Bps)),
-            100 * one.ideal_efficiency,
-            100 * one.efficiency.mean(),
+            gigabytes_per_s(one.bandwidth_Bps * one.ideal_efficiency),
+            gigabytes_per_s(one.bandwidth_Bps * float(one.efficiency.mean())),
             one.fim_percent.mean(),
             one.fim_floor_percent,
         )
         for one, block in zip(checked.report.dimensions, blocks, strict=True)
     ]
-    title = "Dimensions: GB/s per NPU, and the share of it that collectives get"
-    others = {"left": ("dim", "tier", "block"), "dispensable": ("sprayed %", "tier", "floor %")}
+    title = "GB/s per NPU: asked for, of whole links, and what collectives get of these"
+    others = {"left": ("dim", "tier", "block"), "dispensable": ("if sprayed", "tier", "floor %")}
     return cells.table("", title, (*names, "floor %"), rows, **others)
 
 
@@ -335,7 +350,7 @@ def _fim_lines(report: CheckReport) -> Iterator[str]:
         yield "FIM: how far links between switches are from equally many flows, 0 where all are;"
         yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
     if any(one.ideal_efficiency > _WHOLE for one in report.dimensions):
-        yield "above 100 %: collectives are done sooner than the model's bytes at that bandwidth"
+        yield "more than whole links have: collectives send less over them than the model counts"
 
 
 JOB_NOTES = (

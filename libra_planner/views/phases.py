@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.check.sends import own_link_factors
@@ -18,6 +19,7 @@ from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, escape, figure_cells, finite, table
 from libra_planner.views.spread import seed_figures
+from libra_planner.views.training.step import LEAST_FRACTION
 from libra_planner.workload.operations import Send
 
 
@@ -124,8 +126,63 @@ def _figures(spread: Mapping[str, Array]) -> dict[str, Array]:
     return others | {"worst_collective_rate_GBps": spread["worst_rate_Bps"] * gigabytes_per_s(1.0)}
 
 
-def phase_table(report: CheckReport) -> Table:
-    """A row for every phase and collective that it serves."""
+def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
+    """What communication adds to the step, by the model and on the links; ``None`` for nothing.
+
+    Operations of less than 0.05 % of the step are one row.
+    """
+    least_s = LEAST_FRACTION * step_s
+    long = [one for one in exposed if max(one.model_s, one.links_s) >= least_s]
+    short = [one for one in exposed if one not in long]
+    all_s = [sum(getattr(x, name) for x in exposed) for name in ("model_s", "links_s")]
+    rows = [(one.operation, one.model_s, one.links_s) for one in long]
+    if short:
+        name = f"{len(short)} shorter" if len(short) > 1 else short[0].operation
+        rows.append((name, sum(x.model_s for x in short), sum(x.links_s for x in short)))
+    if len(rows) > 1:
+        rows.append(("all exposed communication", *all_s))
+    texts = [(name, *map(format_time, seconds), _more(*seconds)) for name, *seconds in rows]
+    title = "Exposed communication of a step: what does not hide behind compute"
+    names = ("operation", "by the model", "on these links", "more")
+    return table("", title, names, texts, left=("operation",)) if texts else None
+
+
+def _more(model_s: float, links_s: float) -> str:
+    """What links add, where that is a thousandth or more."""
+    longer_s = links_s - model_s
+    if abs(longer_s) < _LEAST_MORE * max(model_s, links_s):
+        return "-"
+    return f"{'-' if longer_s < 0 else '+'}{format_time(abs(longer_s))}"
+
+
+_LEAST_MORE = 1e-3
+"""Of a time, from which a difference is worth a figure."""
+_SAME_SLOWDOWN = 5e-4
+"""Distance from 1 of a slowdown that is printed as 1.000x."""
+
+
+def same_line(report: CheckReport) -> str:
+    """What takes as long as with sprayed packets, in one line; empty for nothing."""
+    found: dict[str, list[str]] = {}
+    for (phase, users), spread in zip(report.phases, report.spreads, strict=True):
+        if _is_as_sprayed(spread):
+            found.setdefault(phase.label, []).extend(labels(users))
+    n = sum(map(len, found.values()))
+    if not n:
+        return ""
+    named = ", ".join(f"{len(names)} on {label}" for label, names in found.items())
+    return f"{n} {links.plural('other', n)} as fast as with every packet sprayed: {named}"
+
+
+def _is_as_sprayed(spread: Mapping[str, Array]) -> bool:
+    return abs(distribution(spread["slowdown"]).mean - 1) < _SAME_SLOWDOWN
+
+
+def phase_table(report: CheckReport) -> Table | None:
+    """A row for every phase that is not as fast as sprayed packets, and collective that it serves.
+
+    ``None`` where all are.
+    """
     rows = [
         figure_cells(
             phase.label,
@@ -140,16 +197,19 @@ def phase_table(report: CheckReport) -> Table:
             f"{distribution(spread['slowdown']).mean:.3f}x",
         )
         for (phase, users), spread in zip(report.phases, report.spreads, strict=True)
+        if not _is_as_sprayed(spread)
         for name in labels(users)
     ]
     n = report.n_routings
     which = f"means of {n:,} routings" if n > 1 else "all groups at once"
     sends = " and sends" * any(isinstance(users[0], Send) for _, users in report.phases)
-    title = f"Collectives{sends} on switches, {which}; slowdown against sprayed packets"
+    title = f"Collectives{sends} that routing slows, {which}; slowdown against sprayed packets"
     left = ("dim", "collective", "algorithm")
     names = ("dim", "collective", "size", "algorithm", "rounds", "flows", "FIM %", "floor %")
     rates = ("worst GB/s", "slowdown")
     dispensable = ("floor %", "algorithm", "rounds", "flows", "size")
+    if not rows:
+        return None
     return table("", title, (*names, *rates), rows, left=left, dispensable=dispensable)
 
 

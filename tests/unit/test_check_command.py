@@ -817,3 +817,33 @@ def test_experts_of_several_nodes_are_checked_on_the_links(tmp_path: Path) -> No
     assert checked["spray_step_time_s"] == pytest.approx(checked["ideal_step_time_s"])
     hashed = plan.check("ecmp", seed=0).to_dict()
     assert hashed["effective_step_time_s"] > 1.1 * hashed["ideal_step_time_s"]
+
+
+def test_exposed_communication_adds_up_to_both_steps(run) -> None:
+    """By the model and on the links: compute is the rest of either step."""
+    found = run("check", "0e_rails_2to1", "--seeds", "3", "--json").payload
+    compute_s = run("optimize", "0e_rails_2to1", "--json").payload["compute_time_s"]
+    for key, step in (("model_s", "ideal_step_time_s"), ("links_s", "effective_step_time_s")):
+        exposed_s = sum(one[key] for one in found["exposed"])
+        seconds = found[step] if key == "model_s" else found[step]["mean"]
+        assert compute_s + exposed_s == pytest.approx(seconds, rel=1e-9)
+    slower = [one for one in found["exposed"] if one["links_s"] > 1.001 * one["model_s"]]
+    assert [one["operation"] for one in slower] == ["PP send"]
+
+
+def test_what_routing_does_not_slow_is_one_line(run) -> None:
+    """JSON has every phase; the text names those that suffer."""
+    asked = ("check", "0e_rails_2to1", "--seeds", "3")
+    found, text = run(*asked, "--json").payload, run(*asked).out
+    rows = [(x["slowdown"], len(x["collectives"])) for x in found["phases"]]
+    same = sum(n for slowdown, n in rows if abs(slowdown - 1) < 5e-4)
+    assert f"{same} others as fast as with every packet sprayed: 9 on dim1, 2 on dim2" in text
+    assert (
+        sum(line.startswith(" dim3  ") and " send, pp" in line for line in text.splitlines()) == 2
+    )
+    table = text.split("that routing slows")[1].split("Loses most")[0]
+    assert "1.000x" not in table
+    routed = found["dimensions"][2]
+    got_GBps = routed["realized_GBps"] * routed["efficiency"]["mean"]
+    [row] = [x for x in text.splitlines() if x.startswith(" dim3  spine  SW(8) ")]
+    assert f"{got_GBps:.2f}" in row.split()
