@@ -90,6 +90,10 @@ _SPECS: dict[str, type[OneSwitchSpec | LeafSpineSpec]] = {
 }
 
 
+_TABLES = (".csv", ".tsv", ".parquet")
+"""Endings of files that hold no fabric: flow lists, given in its place."""
+
+
 def load_fabric(name: str) -> Clos:
     """A fabric from a file, or a bundled preset by its name.
 
@@ -98,6 +102,10 @@ def load_fabric(name: str) -> Clos:
     SpecError
         With every fault of the file, each at its line and column.
     """
+    if Path(name).suffix.lower() in _TABLES:
+        expected = "expected a fabric: its hosts, leaves and spines"
+        fix = "give the fabric first, then the flow list"
+        raise SpecError(Fault("got a table", expected, fix, "", Place(name)))
     known = bundled.names("flow-fabrics")
     if bundled.is_path(name) or name in known or Path(name).exists():
         return _fabric(read_document(bundled.given_file(name, bundled.FLOW_FABRICS)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
@@ -388,11 +389,27 @@ _TAKEN: Mapping[str, str] = {
 """What takes files by their kind."""
 
 
+def _of_result(value: Mapping[str, Any], expected: str, place: Place) -> Fault | None:
+    """What a command printed with ``--json``, in the place of what it was asked about."""
+    timed = value.keys() & {"step_time_s", "effective_step_time_s"}
+    if "fabric" in value or not (timed and "bandwidth_GBps" in value):
+        return None
+    plan, changed = value.get("plan"), value.get("set")
+    fix = "give the plan that it is of"
+    if isinstance(plan, str):
+        settings = changed if isinstance(changed, list) else []
+        beside = "".join(f" --set {shlex.quote(str(one))}" for one in settings)
+        fix = f"its plan is {shlex.quote(plan)}{beside}"
+    return Fault("got a result that a command printed with --json", expected, fix, "", place)
+
+
 def _of_other_kind(model: type[BaseModel], value: Mapping[str, Any], place: Place) -> Fault | None:
     """Another file in the place of a plan or a sweep; ``None`` for other faults."""
     known = model.model_fields.keys()
     is_plan, is_sweep = "fabric" in known, {"base", "axes"} <= known
     expected, kind = f"expected {_PLAN if is_plan else _SWEEP}", value.get("kind")
+    if (is_plan or is_sweep) and (result := _of_result(value, expected, place)):
+        return result
     if is_plan and {"base", "axes"} <= value.keys():
         return Fault(f"got {_SWEEP}", expected, "libra-planner sweep run takes it", "", place)
     if is_sweep and "fabric" in value and not {"base", "axes"} & value.keys():

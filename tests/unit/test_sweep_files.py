@@ -305,7 +305,21 @@ def test_sweeps_and_plans_in_each_others_place_are_named(run, tmp_path: Path) ->
     quotes = [tmp_path / f"quotes.{suffix}" for suffix in ("csv", "yaml")]
     quotes[0].write_text("item,price,seller,date\nrack,5000,A,2026-11-02\n")
     quotes[1].write_text("kind: quotes\nquotes: []\n")
+    result = tmp_path / "result.json"
+    changed = ("--set", "constraints.0=total == 100 GB/s")
+    result.write_text(run("optimize", "01_gpt3_4d", *changed, "--json").out)
+    flows, fabric = tmp_path / "flows.csv", tmp_path / "fabric.yaml"
+    of = f"{bundled.example('01_gpt3_4d')} --set '{changed[1]}'"
     for command, said in (
+        (("optimize", result), f"printed with --json, expected a plan; its plan is {of}"),
+        (
+            ("sweep", "plan", result),
+            "printed with --json, expected a sweep (base and axes); its pl",
+        ),
+        (
+            ("flows", flows, fabric),
+            "got a table, expected a fabric: its hosts, leaves and spines; ",
+        ),
         (("report", quotes[0], "-o", tmp_path / "r"), "got quotes, expected a plan; a command ta"),
         (("optimize", quotes[1]), "got a file of kind quotes, expected a plan; a command takes it"),
         (("sweep", "plan", models / "gpt3.yaml"), "got a file of kind transformer, expected a sw"),
