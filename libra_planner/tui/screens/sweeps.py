@@ -134,8 +134,7 @@ def template(plan: Path) -> str:
     fabric = value.get("fabric")
     links = fabric.get("realization") if isinstance(fabric, dict) else None
     port = links.get("port_speed") if isinstance(links, dict) else None
-    axes, named = _axes(rules, str(port or ""))
-    keys: dict[str, object] = {"constraints": named}
+    axes, keys = _axes(rules, str(port or ""))
     if not axes and value.get("prices") == "bill":
         batch = value.get("global_batch") or 1024
         axes, keys = (
@@ -160,13 +159,17 @@ def _steps(amount: float) -> str:
     return f"{{from: {amount / 5:g}, to: {amount * 2:g}, step: {amount / 20:g}}}"
 
 
-def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], list[str]]:
-    """Axes that a plan's rules are fit for, and the rules with their names in braces.
+def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], dict[str, object]]:
+    """Axes that a plan's rules are fit for, and the keys that have their names in braces.
 
-    Speeds are those of whole ports where a plan says how fast a port is.
+    Speeds are those of whole ports where a plan says how fast a port is; where a rule has the speed
+    of one, the ports follow the axis.
 
-    >>> _axes(["leaf <= 50 GB/s", "taper(spine) == 2", "dim1 >= dim2"])[1]
+    >>> _axes(["leaf <= 50 GB/s", "taper(spine) == 2", "dim1 >= dim2"])[1]["constraints"]
     ['leaf <= {speed} GB/s', 'taper(spine) == {taper}', 'dim1 >= dim2']
+    >>> _axes(["leaf <= 50 GB/s"], "400 Gbps")
+    ({'speed': '[25, 50, 100]  # GB/s'}, {'constraints': ['leaf <= {speed} GB/s'], \
+'fabric.realization.port_speed': '{speed} GB/s'})
     >>> _axes(["dim1 <= 300 GB/s", "total == 500 GB/s"])[0]
     {'budget': '{from: 100, to: 1000, step: 25}  # GB/s'}
     >>> _axes(["leaf <= 100 GB/s"], "400 Gbps")[0]
@@ -174,6 +177,7 @@ def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], list[st
     """
     found = [_BOUND.match(rule) for rule in rules]
     axes: dict[str, str] = {}
+    keys: dict[str, object] = {}
     is_budget = any(one and one[1] in ("total", "cost") for one in found)
     named = []
     for rule, bound in zip(rules, found, strict=True):
@@ -186,22 +190,32 @@ def _axes(rules: Sequence[str], port: str = "") -> tuple[dict[str, str], list[st
             continue
         amount = float(bound[3])
         unit = (bound[4] or "").strip()
-        speeds = _speeds(amount, port, unit)
-        values = {"budget": _steps(amount), "taper": _TAPERS}.get(axis, f"[{speeds}]")
+        values = {"budget": _steps(amount), "taper": _TAPERS}.get(axis)
+        if values is None:
+            values, is_port = _speeds(amount, port, unit)
+            keys = {"fabric.realization.port_speed": f"{{speed}} {unit}"} if is_port else {}
         axes[axis] = f"{values}  # {unit}" if unit else values
         named.append(f"{name} {bound[2]} {{{axis}}} {bound[4] or ''}".rstrip())
-    return axes, named
+    return axes, {"constraints": named, **keys}
 
 
-def _speeds(amount: float, port: str, unit: str) -> str:
-    """Half a speed to four times as much; 1, 2 and 4 whole ports where one is that fast or less."""
+def _speeds(amount: float, port: str, unit: str) -> tuple[str, bool]:
+    """Half a speed to four times as much, and whether it is that of a port.
+
+    A port's: those that are sold beside it, half and twice as fast. Of a speed of several ports: 1,
+    2 and 4 of them.
+    """
+    factors, base, is_port = (0.5, 1, 2, 4), amount, False
     from libra_planner.plan.options import speed_bytes_per_s
 
     with contextlib.suppress(PlannerError):
         of_port = speed_bytes_per_s(port) / speed_bytes_per_s(f"1 {unit}")
-        if amount >= of_port:
-            return ", ".join(f"{of_port * n:g}" for n in (1, 2, 4))
-    return ", ".join(f"{amount * factor:g}" for factor in (0.5, 1, 2, 4))
+        is_port = math.isclose(amount, of_port)
+        if is_port:
+            factors = (0.5, 1, 2)
+        elif amount > of_port:
+            factors, base = (1, 2, 4), of_port
+    return f"[{', '.join(f'{base * factor:g}' for factor in factors)}]", is_port
 
 
 _TIMES = ("step_time", "memory")
