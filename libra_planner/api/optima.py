@@ -22,7 +22,12 @@ from libra_planner.optimizer import optimize as optimizing
 from libra_planner.optimizer.bills import BillDesign
 from libra_planner.optimizer.design import Design, FrontierPoint, Solution
 from libra_planner.optimizer.fixed_order import FixedOrderOptimum, fixed_order_optimum
-from libra_planner.optimizer.shadow import ShadowPrice, price_sensitivity, shadow_prices
+from libra_planner.optimizer.shadow import (
+    ShadowPrice,
+    no_prices_reason,
+    price_sensitivity,
+    shadow_prices,
+)
 from libra_planner.problem import Problem
 from libra_planner.procurement.ranges import BillStudy, rivals
 from libra_planner.reading.document import Source
@@ -114,8 +119,8 @@ class Optimum(OneDesign, Design):
         return "proven optimal" if self.unique else "proven optimal, others tie"
 
     @cached_property
-    def shadow_prices(self) -> ShadowPrices | None:
-        """What one more GB/s, dollar or unit of a rule is worth; ``None`` where nothing is known.
+    def shadow_prices(self) -> ShadowPrices:
+        """What one more GB/s, dollar or unit of a rule is worth; empty, with the reason, for none.
 
         Examples
         --------
@@ -125,9 +130,15 @@ class Optimum(OneDesign, Design):
         <ShadowPrices: of 1 rule, 4 dimensions, cost>
         >>> [one.unit for one in best.shadow_prices if one.subject == "rule"]
         ['GB/s']
+        >>> lp.load_plan("06_catalogue").optimize().shadow_prices
+        <ShadowPrices: none: a catalogue sells whole options, which have no slope>
         """
         found = shadow_prices(self.solved_plan, self.solution)
-        return None if found is None else ShadowPrices(found)
+        if found is not None:
+            return ShadowPrices(found)
+        none = ShadowPrices()
+        none.reason = no_prices_reason(self.solved_plan, self.solution)
+        return none
 
     @cached_property
     def price_sensitivity(self) -> tuple[ShadowPrice, ...] | None:
@@ -147,7 +158,8 @@ class Optimum(OneDesign, Design):
     def blocks(self) -> Iterator[Block]:
         """What ``optimize`` prints."""
         found, bought = (self.solved_plan, self.figures, self.solution.design), self._bought
-        yield from view.design_blocks(*found, self.shadow_prices, self.fixed_order)
+        worth = self.shadow_prices
+        yield from view.design_blocks(*found, worth, self.fixed_order, no_worth=worth.reason)
         yield from found_blocks(searched_of(self.plan).found)
         yield from purchase_blocks(self.solved_plan, bought)
 
@@ -160,24 +172,33 @@ class Optimum(OneDesign, Design):
         problem, design = self.solved_plan, self.solution.design
         found = view.optimize_payload(problem, design, self.figures, self.fixed_order)
         found |= found_payload(searched_of(self.plan).found)
-        found |= view.worth_payload(self.shadow_prices, self.price_sensitivity)
+        found |= view.worth_payload(self.shadow_prices or None, self.price_sensitivity)
         return found | purchase_payload(problem, self._bought)
 
 
 class ShadowPrices(Shown, tuple[ShadowPrice, ...]):
-    """What one more of everything is worth: a tuple of shadow prices."""
+    """What one more of everything is worth: a tuple of shadow prices.
 
+    Parameters
+    ----------
+    reason : why there are none; empty where there are.
+    """
+
+    reason = ""
     table = "shadow_prices"
 
     def headline(self) -> str:
         """It in one line."""
+        if self.reason:
+            return f"none: {self.reason}"
         n = Counter(subject for subject, _ in {(one.subject, one.name) for one in self})
         words = [f"{n[x]} {x}{'s' * (n[x] > 1)}" for x in ("rule", "dimension") if n[x]]
         return f"of {', '.join([*words, *(['cost'] if n['cost'] else [])])}"
 
     def blocks(self) -> Iterator[Block]:
         """Those that are worth anything."""
-        yield view.worth_table(self) or "Nothing more is worth anything."
+        none = f"No shadow prices: {self.reason}." if self.reason else ""
+        yield view.worth_table(self) or none or "Nothing more is worth anything."
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of each."""

@@ -84,6 +84,21 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
     return _walked(problem, solution, _worth)
 
 
+def no_prices_reason(problem: Problem, solution: Solution) -> str:
+    """Why an optimum has no shadow prices, where :func:`shadow_prices` gives none."""
+    if problem.prices.choice is not None:
+        return "a bill is of whole parts, which have no slope"
+    if problem.options:
+        return "a catalogue sells whole options, which have no slope"
+    if problem.step_time.structure.has_roots:
+        return "calibrated collectives have none yet"
+    if problem.group_objective != "weighted":
+        return "what moves a rule moves every workload's own optimum, too"
+    if not solution.has_neighbors:
+        return "the step has no traffic"
+    return "the exact optimum beside the certified one was not found"
+
+
 def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
     """Change of the optimum per USD per GB/s of every price in the book that the fabric uses."""
     about_cost = problem.objective != "performance" or any(r.cost_factor for r in problem.rules)

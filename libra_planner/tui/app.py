@@ -388,10 +388,11 @@ class Cockpit(KeysInTurn):
         await self.action_show("design")
         self.design.query_one("#bandwidths").focus()
 
-    async def action_form(self) -> None:
-        """Go to the form."""
+    async def action_form(self, key: str = "") -> None:
+        """Go to a field of the plan; keys behind the one that asks for it are its text."""
         await self.action_show("design")
-        self.design.focus_form()
+        self.design.add_class("-form")
+        self.hold_keys(self.design, partial(self.design.focus_form, key))
 
     def action_unfocus(self) -> None:
         """Leave a text field."""
@@ -399,8 +400,7 @@ class Cockpit(KeysInTurn):
 
     async def action_add_rule(self) -> None:
         """Type a new design rule."""
-        await self.action_show("design")
-        self.design.focus_form(NEW_RULE)
+        await self.action_form(NEW_RULE)
 
     def action_pin(self) -> Pin | None:
         """Keep the design on screen."""

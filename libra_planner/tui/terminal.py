@@ -18,6 +18,7 @@ from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 
 from libra_planner.plain_text import without_controls
 from libra_planner.tui.files import state_folder
@@ -71,6 +72,8 @@ _ROUNDS = 2
 """Of what follows a key: behind the key, and behind the messages that it led to."""
 _MOST_WAIT_S = 0.1
 """For a key before; its way may have been closed, with all that was on it."""
+_MOST_PAINTING_S = 1.0
+"""For a field that is about to be seen."""
 
 
 class KeysInTurn(App[int]):
@@ -94,9 +97,21 @@ class KeysInTurn(App[int]):
         elif self._held or self._waits(event):
             self._held.append(event)
             if self._most_wait is None:
-                self._most_wait = self.set_timer(_MOST_WAIT_S, self._take_next)
+                self._wait_at_most(_MOST_WAIT_S)
         else:
             await self._take(event)
+
+    def hold_keys(self, widget: Widget, then: Callable[[], None]) -> None:
+        """Keep keys until a widget is painted, and something that gives them a field is done."""
+
+        def painted() -> None:
+            then()
+            self.call_later(self._follow)  # Behind what it asked of the application.
+
+        self._turn, self._rounds_left, self._only_repeated = self._turn + 1, _ROUNDS, False
+        self._wait_at_most(_MOST_PAINTING_S)
+        # The first time its styles may be those of before.
+        widget.call_after_refresh(widget.call_after_refresh, painted)
 
     def _waits(self, event: Key | Paste) -> bool:
         """Whether keys that are on their way come before one."""
@@ -131,6 +146,18 @@ class KeysInTurn(App[int]):
         self._rounds_left -= 1
         await (self._follow() if self._rounds_left else self._take_next())
 
+    def _wait_at_most(self, wait_s: float) -> None:
+        """Let keys wait for the turn that it is so long, and no longer."""
+        turn = self._turn
+
+        async def end() -> None:
+            if turn == self._turn:  # Else this was on its way when another wait began.
+                await self._take_next()
+
+        if self._most_wait is not None:
+            self._most_wait.stop()
+        self._most_wait = self.set_timer(wait_s, end)
+
     async def _take_next(self) -> None:
         """Take the keys that waited, up to the next one that others wait for."""
         self._rounds_left = 0
@@ -140,7 +167,7 @@ class KeysInTurn(App[int]):
         while self._held and not self._waits(self._held[0]):
             await self._take(self._held.popleft())
         if self._held:
-            self._most_wait = self.set_timer(_MOST_WAIT_S, self._take_next)
+            self._wait_at_most(_MOST_WAIT_S)
 
 
 class Unheard(LineFilter):

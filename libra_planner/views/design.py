@@ -204,8 +204,9 @@ def design_blocks(
     design: Design | None = None,
     shadow: tuple[ShadowPrice, ...] | None = None,
     fixed_order: FixedOrderOptimum | None = None,
+    no_worth: str = "",
 ) -> Iterator[Block]:
-    """A whole result: headline, bandwidths, time split, rules, what more is worth, notes."""
+    """A whole result: headline, bandwidths, time split, rules, what more is worth or why not."""
     yield from plan.plan_head(problem)
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     yield (
@@ -232,8 +233,8 @@ def design_blocks(
     if worth is not None:
         yield from ("", worth)
     yield from plan.note_lines(plan.result_notes(problem, evaluation))
-    if design is not None and problem.step_time.structure.has_roots:
-        yield "Note: no shadow prices: calibrated collectives have none yet"
+    if no_worth:
+        yield f"Note: no shadow prices: {no_worth}"
 
 
 def _compute_words(problem: Problem) -> str:

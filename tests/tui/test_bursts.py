@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual.events import Key
+from textual.widgets import Input
 
 from libra_planner.reading.bundled import example
 from libra_planner.tui import work
@@ -179,5 +180,24 @@ def test_keys_that_edit_a_field_count_in_their_order(plan_file: Path) -> None:
         await driver.pilot.pause()
         await burst(driver, *"512", *emptied, *"256", "enter")
         assert session.edits.settings == ("global_batch=256",)
+
+    drive(plan_file, walk)
+
+
+def test_text_behind_the_key_that_opens_its_field_is_not_lost(plan_file: Path) -> None:
+    """A filter and a rule, with letters that are commands elsewhere."""
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("3")
+        await driver.idle()
+        table = driver.app.screen.query_one("#frontier-list RowTable", RowTable)
+        table.focus()
+        await burst(driver, "slash", *"qopx1", "enter")
+        assert table._words == "qopx1"
+        await burst(driver, "3", "a", *"qop1x")  # From a screen that has no field for a rule.
+        field = driver.app.focused
+        assert isinstance(field, Input)
+        assert field.value == "qop1x"
+        assert driver.app.session.pins == []
 
     drive(plan_file, walk)

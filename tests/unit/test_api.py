@@ -425,3 +425,22 @@ def test_counts_of_nothing_are_refused_at_once() -> None:
         plan.search(n_best=0)
     with pytest.raises(lp.SpecError, match="got 0 seeds, expected 1 or more"):
         plan.check(seeds=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "reason"),
+    [
+        ("06_catalogue", [], "a catalogue sells whole options"),
+        ("0c_calibrated", [], "calibrated collectives have none yet"),
+        ("03_group", ["group_objective=relative"], "every workload's own optimum"),
+    ],
+)
+def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> None:
+    best = lp.load_plan(name, settings).optimize()
+    worth = best.shadow_prices
+    assert not worth
+    assert reason in repr(worth)
+    assert reason in str(worth)
+    assert reason in best._repr_html_().replace("&#x27;", "'")
+    assert best.to_dict()["shadow_prices"] is None
+    assert worth.to_frame().empty

@@ -266,12 +266,13 @@ _OF_A_STEP = ("step time", "  compute", "  exposed comm.", "on own links", "time
 def delta(value: float, base: float) -> str:
     """A change in percent, with its sign.
 
-    >>> delta(1.1, 1.0), delta(0.5, 1.0), delta(2.0, 2.0), delta(1.0, 0.0)
-    ('+10.00 %', '-50.00 %', 'same', 'new')
+    >>> delta(1.1, 1.0), delta(0.5, 1.0), delta(2.0, 2.0), delta(1.0, 0.0), delta(1 + 1e-9, 1.0)
+    ('+10.00 %', '-50.00 %', 'same', 'new', 'same')
     """
     if value == base:
         return "same"
-    return f"{100 * (value / base - 1):+.2f} %" if base else "new"
+    text = f"{100 * (value / base - 1):+.2f} %" if base else "new"
+    return "same" if text[1:] == "0.00 %" else text
 
 
 def work_key(problem: Problem) -> tuple[object, ...]:

@@ -231,10 +231,12 @@ class DesignPane(Pane):
         self.query_one("#faults" if self.session.faults else "#bandwidths").focus()
 
     def focus_form(self, key: str = "") -> None:
-        """Go to a field; without one to the first that is wrong, else the first."""
-        self.add_class("-form")
+        """Go to a field that is seen; without one to the first that is wrong, else the first."""
         form = self.query_one(PlanForm)
-        self.call_after_refresh(partial(form.focus_key, key) if key else form.focus_first)
+        if key:
+            form.focus_key(key)
+        else:
+            form.focus_first()
 
     def flush(self) -> None:
         """Take what is being typed into the form."""

@@ -19,6 +19,10 @@ from libra_planner.tui.widgets import Card
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
 _HINT = "up and down or a click choose a point, Enter loads it; columns in GB/s"
+_ONE = (
+    "one design only: the rules leave no choice between cost and time; <= or >= in place of == "
+    "leaves one"
+)
 
 
 class FrontierPane(Pane):
@@ -76,7 +80,7 @@ class FrontierPane(Pane):
             if evaluation is not None:  # The point whose cost is nearest to that of the design.
                 costs = [abs(point.cost_usd - evaluation.cost_usd) for point in found.points]
                 table.choose(costs.index(min(costs)))
-        self.say(_HINT)
+        self.say(_ONE if found is not None and len(found.points) == 1 else _HINT)
         self._draw()
 
     def frontier_failed(self, text: str) -> None:

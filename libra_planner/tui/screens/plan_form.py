@@ -250,10 +250,10 @@ class PlanForm(VerticalScroll, can_focus=False):
             row.editor.focus()
 
     def focus_key(self, key: str) -> None:
-        """Focus the field of a key, once it is there."""
+        """Focus the field of a key."""
         for row in self._rows:
             if row.field.key == key:
-                self.call_after_refresh(row.editor.focus)
+                row.editor.focus()
 
     def flush(self) -> None:
         """Take what was typed and not taken yet."""
@@ -285,7 +285,7 @@ class PlanForm(VerticalScroll, can_focus=False):
         else:
             self._wanted.append(key.strip())
             self.show(*self._shown)
-            self.focus_key(key.strip())
+            self.call_after_refresh(self.focus_key, key.strip())  # Once it is there.
 
     # What is offered
 

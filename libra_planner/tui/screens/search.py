@@ -36,6 +36,8 @@ _PAUSE_S = 2.0
 """Between two looks at what is known so far."""
 _SAME = 1e-9
 """Relative difference of costs that are one."""
+_SHORT = {"GB/s by dimension": "GB/s"}
+"""Headings that are wider than what stands below them."""
 _HINT = (
     "g searches all ways to spread the plan's model over its NPUs (degrees, microbatch, ZeRO, "
     "recomputation), each with the best bandwidth that the rules allow, as 'search PLAN' does"
@@ -124,8 +126,9 @@ def _strategies(problem: Problem, found: SearchResult) -> Strategies:
     places = [row["memory_GB"] * BYTES_PER_GB for row in payload] if over == "memory" else costs
     keys = [[i, *map(row.__getitem__, _KEYS)] for i, row in enumerate(payload)]
     columns = _told_first(cells)
+    headings = tables[0].headings if tables else ()
     return Strategies(
-        tuple(tables[0].headings[i] for i in columns) if tables else (),
+        tuple(_SHORT.get(headings[i], headings[i]) for i in columns if headings),
         _in_order(cells, columns),
         _in_order(keys, columns),
         [(x, row["step_time_s"]) for x, row in zip(places, payload, strict=True)],
@@ -149,6 +152,18 @@ def _told_first(rows: Sequence[Sequence[str]]) -> list[int]:
 
 def _in_order(rows: Sequence[Sequence[Any]], columns: Sequence[int]) -> list[list[Any]]:
     return [[row[i] for i in columns] for row in rows]
+
+
+def _spread(times_s: Sequence[float]) -> str:
+    """How far times lie apart, as an axis that they fill does not show it.
+
+    >>> _spread([2.0, 2.0002]), _spread([2.0, 2.5]), _spread([2.0, 2.0]), _spread([2.0])
+    ('; all within 0.01 %', '; all within 25 %', '; all the same', '')
+    """
+    share = max(times_s) / min(times_s) - 1 if min(times_s) else 0.0
+    if len(times_s) < 2:
+        return ""
+    return f"; all within {100 * share:.2g} %" if share > _SAME else "; all the same"
 
 
 class SearchPane(Pane):
@@ -225,7 +240,8 @@ class SearchPane(Pane):
         if self._found is not None and self._found.rows and plot.size:
             chosen = max(self.query_one(RowTable).chosen, 0)
             over, across = _OVER[self._found.over]
-            self.query_one("#search-title", Static).update(f"Step time over {over}")
+            spread = _spread([step_time_s for _, step_time_s in self._found.points])
+            self.query_one("#search-title", Static).update(f"Step time over {over}{spread}")
             ticks = across, format_time
             plot.show(self._found.points, chosen, None, is_log=False, ticks=ticks)
 

@@ -205,7 +205,8 @@ def _speeds(amount: float, port: str, unit: str) -> tuple[str, bool]:
     A port's: those that are sold beside it, half and twice as fast. Of a speed of several ports: 1,
     2 and 4 of them.
     """
-    factors, base, is_port = (0.5, 1, 2, 4), amount, False
+    factors: tuple[float, ...] = (0.5, 1, 2, 4)
+    base, is_port = amount, False
     from libra_planner.plan.options import speed_bytes_per_s
 
     with contextlib.suppress(PlannerError):
