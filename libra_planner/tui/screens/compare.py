@@ -269,9 +269,7 @@ def delta(value: float, base: float) -> str:
     >>> delta(1.1, 1.0), delta(0.5, 1.0), delta(2.0, 2.0), delta(1.0, 0.0), delta(1 + 1e-9, 1.0)
     ('+10.00 %', '-50.00 %', 'same', 'new', 'same')
     """
-    if value == base:
-        return "same"
-    text = f"{100 * (value / base - 1):+.2f} %" if base else "new"
+    text = f"{100 * (value / base - 1):+.2f} %" if base else "new" if value else "+0.00 %"
     return "same" if text[1:] == "0.00 %" else text
 
 
