@@ -171,7 +171,9 @@ def same_line(report: CheckReport) -> str:
     if not n:
         return ""
     named = ", ".join(f"{len(names)} on {label}" for label, names in found.items())
-    return f"{n} {links.plural('other', n)} as fast as with every packet sprayed: {named}"
+    is_all = n == sum(len(labels(users)) for _, users in report.phases)
+    which = f"All {n} collectives and sends are" if is_all else f"{n} {links.plural('other', n)}"
+    return f"{which} as fast as with every packet sprayed: {named}"
 
 
 def _is_as_sprayed(spread: Mapping[str, Array]) -> bool:

@@ -847,3 +847,5 @@ def test_what_routing_does_not_slow_is_one_line(run) -> None:
     got_GBps = routed["realized_GBps"] * routed["efficiency"]["mean"]
     [row] = [x for x in text.splitlines() if x.startswith(" dim3  spine  SW(8) ")]
     assert f"{got_GBps:.2f}" in row.split()
+    sprayed = run("check", "0e_rails_2to1", "--policy", "spray").out
+    assert "All 13 collectives and sends are as fast as with every packet sprayed" in sprayed
