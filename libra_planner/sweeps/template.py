@@ -27,7 +27,8 @@ from libra_planner.reading.document import (
     put_at,
     read_document,
 )
-from libra_planner.reading.models import FaultCollector, refuse_other_kind
+from libra_planner.reading.kinds import refuse_other_kind
+from libra_planner.reading.models import FaultCollector
 from libra_planner.reading.named_files import plan_text
 from libra_planner.sweeps.axes import Axis, SweepFile, cell, n_dims
 from libra_planner.sweeps.columns import OBJECTIVE

@@ -22,7 +22,7 @@ from libra_planner.tui.app import Cockpit
 from libra_planner.tui.dialogs import Darker
 from libra_planner.tui.widgets import Card, TabBar
 from libra_planner.units import format_time, format_usd
-from tests.tui.conftest import Driver, drive
+from tests.tui.conftest import PATIENCE_S, Driver, drive
 
 
 def test_what_was_loaded_is_not_looked_through_for_garbage(plan_file: Path) -> None:
@@ -48,11 +48,13 @@ def test_a_card_is_drawn_for_the_width_that_a_scroll_bar_leaves() -> None:
         async with app.run_test(size=(40, 10)) as pilot:
             picture, below = app.query_one("#picture", Card), app.query_one("#below", Card)
             picture.show(lambda n_cells: Text("=" * n_cells))
-            await pilot.pause()
             before = str(picture.render())
+            assert len(before) == picture.content_size.width
             below.show(Text("\n" * 30 + "end"))
-            await pilot.pause()
-            assert len(before) > picture.content_size.width == len(str(picture.render()))
+            async with asyncio.timeout(PATIENCE_S):
+                while len(before) == len(str(picture.render())):
+                    await pilot.pause(0.02)
+            assert picture.content_size.width == len(str(picture.render()))
 
     asyncio.run(walk())
 
