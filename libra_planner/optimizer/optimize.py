@@ -251,7 +251,7 @@ def with_own_optima(problem: Problem) -> Problem:
     return replace(problem, own_optima_s=tuple(map(min, zip(*optima, strict=True))))
 
 
-SLOWEST = 10.0
+SLOWEST = 2.0
 """Step time, over the fastest, at which the frontier begins unless a rule says otherwise."""
 
 NEARLY_FASTEST = 1.01

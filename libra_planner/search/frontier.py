@@ -150,7 +150,9 @@ class _Frontier:
         fastest, known = self._fastest()
         self._tell(1, self.n_points)
         yield fastest
-        limit_s = min(self.fabrics.limit_s, SLOWEST * fastest.optimum.step_time_s)
+        limit_s = self.fabrics.limit_s
+        if np.isinf(limit_s):
+            limit_s = SLOWEST * fastest.optimum.step_time_s
         least_usd, likely = self._least(fastest, known, limit_s)
         high_usd = fastest.optimum.cost_usd - self.problem.fixed_cost_usd
         least_usd = max(least_usd, _LEAST_SHARE * high_usd)

@@ -38,7 +38,13 @@ def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[
 
 
 def _notes(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[str]:
-    """Those of the best design, and how many of the others cannot be built."""
+    """Where the range begins, notes of the best design, and how many others cannot be built."""
+    from libra_planner.optimizer.optimize import SLOWEST
+
+    slowest_s = SLOWEST * points[-1].step_time_s
+    if not problem.step_time_limits and points[0].step_time_s > slowest_s * (1 - 1e-6):
+        limit = f"a rule such as 'step_time <= {format_time(5 * slowest_s)}' keeps more"
+        yield f"cheaper designs, more than {SLOWEST:g} times as slow, are left out; {limit}"
     shown = _best_point(points) or points[-1]
     yield from plan.built_notes(problem, shown.bandwidth_bytes_per_s)
     built = [whole_ports(problem, point.bandwidth_bytes_per_s) for point in points]

@@ -37,7 +37,7 @@ def test_frontier_by_hand(fixed_cost_usd: float) -> None:
     costs = np.array([point.cost_usd for point in points]) - fixed_cost_usd
     assert np.allclose(times, 1 + 8 / costs, rtol=1e-9)
     assert times[-1] == pytest.approx(1.4, rel=1e-9)
-    assert times[0] == pytest.approx(14.0, rel=1e-9)  # ten times the fastest
+    assert times[0] == pytest.approx(2.8, rel=1e-9)  # twice the fastest
     assert np.allclose(np.diff(np.log(costs)), np.log(costs[-1] / costs[0]) / 8, rtol=1e-6)
     assert max(point.optimality_gap for point in points) <= 1e-6
 
@@ -100,6 +100,16 @@ def test_the_table_names_the_best_per_dollar(plan, run) -> None:
     assert "Note: LIBRA's published table" in out
     assert "prices libra-ispass24 (2024-05, published)" in out
     assert out.startswith("gpt3-libra on RI(4)_FC(8)_RI(4)_SW(32): the fastest design at each cost")
+
+
+def test_what_the_range_leaves_out_is_said_and_a_rule_keeps_it(plan, run) -> None:
+    told = run("pareto", plan(), "--points", "3", "--json").payload["notes"][0]
+    assert told.startswith("cheaper designs, more than 2 times as slow, are left out; a rule such")
+    rule = told.partition("'")[2].partition("'")[0]
+    more = run("pareto", plan(), "--points", "3", "--set", f"constraints.1={rule}", "--json")
+    slow, *_, fast = (point["step_time_s"] for point in more.payload["points"])
+    assert slow == pytest.approx(10 * fast, rel=1e-3)
+    assert "left out" not in " ".join(more.payload["notes"])
 
 
 def test_the_end_of_the_range_is_not_called_the_best(plan, run) -> None:

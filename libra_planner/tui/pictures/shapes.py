@@ -282,7 +282,7 @@ def phase_lanes(
     rows: list[list[tuple[float, float, str]]] = [[] for _ in (0, *labels)]
     left, now = list(shares), 0.0
     for i, (phase, seconds) in enumerate([*compute_s.items(), ("", 0.0)]):
-        rows[0].append((now, now + seconds, PART_STYLES[(0, 5)[i % 2]]))
+        rows[0].append((now, now + seconds, ("cyan", "blue")[i % 2]))
         now += seconds
         for share in [one for one in left if one[0].startswith(phase)]:
             left.remove(share)
