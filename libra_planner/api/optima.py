@@ -172,7 +172,8 @@ class Optimum(OneDesign, Design):
         problem, design = self.solved_plan, self.solution.design
         found = view.optimize_payload(problem, design, self.figures, self.fixed_order)
         found |= found_payload(searched_of(self.plan).found)
-        found |= view.worth_payload(self.shadow_prices or None, self.price_sensitivity)
+        prices = None if self.shadow_prices.reason else self.shadow_prices
+        found |= view.worth_payload(prices, self.price_sensitivity)
         return found | purchase_payload(problem, self._bought)
 
 

@@ -118,7 +118,7 @@ def test_sweeps_know_both(
     assert np.isfinite([row["effective_step_time_s"] for row in rows]).all()
     sweep.write_text(sweep.read_text().replace("first_spine", "last_spine"), encoding="utf-8")
     wrong = run("sweep", "plan", sweep)
-    assert "'annealing' or 'first_spine'" in wrong.err
+    assert "one of 9 names; did you mean first_spine?" in wrong.err
 
 
 def test_factorizations_take_registered_blocks(run: Run, tmp_path: Path) -> None:
