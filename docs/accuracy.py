@@ -37,7 +37,7 @@ What the planner says beside what was measured. `python docs/accuracy.py` writes
 
 ## Collectives as they run
 
-`collective --system` and plans with `fidelity: calibrated` (C20) have one law for all systems:
+`collective --system` and plans with `fidelity: calibrated` ([C20](conventions.md#c20-measured-collectives)) have one law for all systems:
 
 t = start + a + z + 2 sqrt(a z)
 

@@ -23,7 +23,7 @@ N_HALVES = 3
 HEAD = """
 ## Kernels
 
-`kernels` (C18, [how](kernels.md)) has one law for all NPUs: launch + max(compute, memory). Constants that are the same for all NPUs, and those of
+`kernels` ([C18](conventions.md#c18-flops-and-mfu), [how](kernels.md)) has one law for all NPUs: launch + max(compute, memory). Constants that are the same for all NPUs, and those of
 benchmarks of serving frameworks:
 
 | constant | value | physical range |

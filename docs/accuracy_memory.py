@@ -13,7 +13,7 @@ from tests.oracles.test_measured_memory import N_ROWS, NOT_SCORED, PEAKS, Measur
 HEAD = """
 ## Memory
 
-The fullest NPU of a run (C19, [memory](memory.md)) beside the peak that its source prints: {n} of {n_rows} published rows
+The fullest NPU of a run ([C19](conventions.md#c19-memory), [memory](memory.md)) beside the peak that its source prints: {n} of {n_rows} published rows
 (`tests/oracles/measured_memory.csv`). torch and nvidia-smi print GiB; GB here is 1e9 bytes. What a source leaves open is filled in by one rule for all
 rows: the sequence of the bundled model, microbatch 1, the library's own recomputation. Two constants are the same for all rows:
 

@@ -29,7 +29,7 @@ FITTED = {one.publisher for one in STEPS} - set(NOT_FITTED)
 HEAD = """
 ## Whole steps
 
-`train` and plans of whole models (C15 to C18, [train](train.md)) beside published runs: {n} of {n_rows} rows (`tests/oracles/measured_training.csv`, each with
+`train` and plans of whole models ([C15](conventions.md#c15-axes-of-parallelism) to [C18](conventions.md#c18-flops-and-mfu), [train](train.md)) beside published runs: {n} of {n_rows} rows (`tests/oracles/measured_training.csv`, each with
 its source) say enough to be told. Left out are rows without a shape, a sequence length, a batch or a time, hybrids with Mamba layers, and LoRA. A blank
 default is one rule for all rows ([train](train.md#tables-of-runs)). Kernels and collectives have their own constants; four more are fitted to step
 times, the same for all NPUs:
@@ -66,11 +66,11 @@ NOTES = """
 - Meta's runs of Llama 3 405B, which are not in the file: tp 8, pp 16 and 2,048 sequences of 8,192 on H100; 8,192 of them had 430 TFLOP/s each, 16,384 had 400
   (a slide of SC24, seen at glennklockwood.com/garden/llama-3.1). The chunks of a pipeline stage are not published: 1, 2, 4 and 8 chunks are told {meta[0]} TFLOP/s on
   8,192 and {meta[1]} on 16,384.
-- Bands of `step_time_low_s` and `step_time_high_s` (C23) are what nine of ten errors of a class stay below, at least 9 %:
+- Bands of `step_time_low_s` and `step_time_high_s` ([C23](conventions.md#c23-bands-of-error)) are what nine of ten errors of a class stay below, at least 9 %:
   {bands}.
   An NPU without a class takes the band of the same kind on an NPU of the same die (A800 that of A100; H200 and H800 that of H100; B200 that of GB200), at
   least the largest error of its own few runs ({few}). Results say so.
-- Ties of `search` (C23): what two strategies of one model share is off alike. {n_pairs} pairs of runs of one source, model, NPU and number of NPUs differ in
+- Ties of `search` ([C23](conventions.md#c23-bands-of-error)): what two strategies of one model share is off alike. {n_pairs} pairs of runs of one source, model, NPU and number of NPUs differ in
   their strategy; measured times have the predicted order in {all_ordered:.0%} of them, and in {far_ordered:.0%} of the {n_far} whose predicted times differ by more than
   {tie:.0%}: the least whole percent for nine of ten. {family:.0%} of the pairs are vTrain's. Of the {n_best} of these in which one run is the predicted best of its kind {best_ordered:.0%} have
   the predicted order: what is predicted to be the best is often one whose error flatters it.
