@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from libra_planner.costs.prices import ASSUMED
+from libra_planner.costs.prices import ASSUMED, SAME_SPEED
 from libra_planner.costs.quotes import Quote, without_end
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
@@ -114,6 +114,8 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)
     if one.check is None:
         yield f"the step time of {one.letter} is not checked on its links"
+    if text := unrouted_text(comparison):
+        yield text
     if found := one.free_ports:
         free, saved = (
             f"{found.n_free_ports:,} of {found.n_ports:,}",
@@ -121,6 +123,23 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         )
         where = f"{found.tier} ports of {one.letter}"
         yield f"{free} {where} are free, and a network of fewer switches costs {saved} less"
+
+
+def unrouted_text(comparison: Comparison) -> str:
+    """Whose open strategies are the best before links slow them, in words; empty for none."""
+    slowed = [
+        (one.letter, one.check.policy.name)
+        for one in comparison.candidates
+        if one.proposal.found is not None
+        and one.check is not None
+        and one.step_time_s > one.billed.step_time_s * (1 + SAME_SPEED)
+    ]
+    if not slowed:
+        return ""
+    *most, last = (letter for letter, _ in slowed)
+    whose = f"{', '.join(most)} and {last}" if most else last
+    command = f"libra-planner optimize PLAN --routing {slowed[0][1]}"
+    return f"the strategy of {whose} was not searched on links: {command} may reverse this"
 
 
 def best_sprayed(comparison: Comparison) -> int | None:

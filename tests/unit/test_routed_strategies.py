@@ -12,9 +12,12 @@ import pytest
 import libra_planner as lp
 from libra_planner.api.checks import Routed
 from libra_planner.cli.main import main
-from libra_planner.inputs.plans import open_plan
+from libra_planner.inputs.plans import open_plan, strategy_words
+from libra_planner.procurement.readiness import open_points
 from libra_planner.search.rivals import rivals
+from libra_planner.views.report.decision import decision_section
 from libra_planner.workload.strategy import Strategy
+from tests.comparisons import compared_by
 
 PLAN: dict[str, Any] = {
     "workload": "mixtral-8x7b",
@@ -141,3 +144,19 @@ def test_a_given_bandwidth_says_that_it_has_chosen_the_strategy(
         assert "optimize may take another at its own bandwidth; to keep this one write" in text
     assert main(["optimize", str(plan)]) == 0
     assert "chosen for this bandwidth" not in capsys.readouterr().out
+
+
+def test_a_report_says_that_open_strategies_were_not_searched_on_links(tmp_path: Path) -> None:
+    """An open point; none where the plan says its strategy, or where links slow nothing."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(json.dumps(PLAN))
+    asked = (str(plan), "--seeds", "1", "--check")
+    found = compared_by(*asked, "ecmp")
+    told = "the strategy of A was not searched on links: libra-planner optimize PLAN --routing ecmp"
+    assert any(point.startswith(told) for point in open_points(found))
+    assert any(told in line for line in decision_section(found).lead)
+    searched = found.candidates[0].proposal.found
+    assert searched is not None
+    says = ("--set", f"parallelism={strategy_words(searched.best[0].strategy)}")
+    for other in (compared_by(*asked, "ecmp", *says), compared_by(*asked, "spray")):
+        assert not any("searched on links" in point for point in open_points(other))

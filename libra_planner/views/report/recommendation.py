@@ -27,6 +27,7 @@ from libra_planner.procurement.readiness import (
     blocked,
     is_mostly_assumed,
     unquoted_text,
+    unrouted_text,
 )
 from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
@@ -87,6 +88,8 @@ def lead(comparison: Comparison) -> Iterator[str]:
     if one.check is None:
         does = "may reverse this" if other else "may take longer"
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
+    if text := unrouted_text(comparison):
+        yield f"Open: {text}."
     if other is not None:
         yield _why(comparison, one, other)
     if one.free_ports is not None:
