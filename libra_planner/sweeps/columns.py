@@ -430,7 +430,7 @@ register(
     _message("message", "why there is no optimum"),
     _message(
         "bill_message", "why there is no bill: what cannot be built, or has no price",
-        kept=ASKED, is_late=True,
+        kept=BILLED, is_late=True,
     ),
     _memory("memory_bytes", "weights, gradients and optimizer states per NPU", screen=12),
     _memory(

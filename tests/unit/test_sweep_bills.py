@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.api.sweeps import SweepResults
 from libra_planner.procurement.bill import Bill, Line, Part
 from libra_planner.reading.bundled import folder
+from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.solver import Solver
 from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
+from libra_planner.views.sweeps.remarks import remarks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
 SWEEP = """\
@@ -174,6 +177,27 @@ def test_rows_without_a_price_have_no_figures_of_a_bill(run, tmp_path) -> None:
     assert [rows[2][name] for name in of_bills] == [None] * len(of_bills)
     shown = run("sweep", "show", tmp_path / "run", "--remarks").err
     assert "asks for in 1 of 2 rows with a bill, at most 60 % more" in shown
+
+
+def test_rows_without_a_bill_are_told_and_have_no_place_beside_the_best(run, tmp_path) -> None:
+    """Columns name the bill and not its message; ports of 900 Gbit/s are the fastest, unsold."""
+    rows = _rows(run, tmp_path, UNSOLD.replace("87.5, 100", "112.5"))
+    assert min(rows, key=lambda row: row["step_time_s"]) is rows[2]
+    assert "no price is known" in rows[2]["bill_message"]
+    shown = run("sweep", "show", tmp_path / "run")
+    assert "Best among the 2 rows with a bill: fastest" in shown.out
+    assert "no bill in 1 of 3 rows" in shown.err
+    assert "no bill: 1 of 3 rows: no price is known" in str(SweepResults.at(tmp_path / "run", None))
+
+
+def test_a_run_without_messages_of_bills_counts_the_rows_without_one(run, tmp_path) -> None:
+    """As runs of earlier versions are."""
+    _rows(run, tmp_path, UNSOLD.replace("87.5, 100", "112.5"))
+    results = Results.at(tmp_path / "run", None)
+    del results.manifest["schema"]["bill_message"]
+    assert any(
+        line.startswith("1 of 3 rows have an optimum and no bill") for line in remarks(results)
+    )
 
 
 def test_only_parts_that_are_all_faster_are_beyond_the_ports() -> None:

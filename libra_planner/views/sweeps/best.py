@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OBJECTIVE, ROW
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.points import Points
+from libra_planner.views.sweeps.remarks import n_unbilled
 
 _MOST_WORKS = 3
 _WITHIN = (NEAR, 0.01)
@@ -25,15 +26,27 @@ def best_lines(results: Results) -> Iterator[str]:
         return
     points = Points.of(results, results.pareto())
     fronts = [*points.fronts.items()]
+    is_part = results.cost_column == "bill_usd" and n_unbilled(results)
+    among = f" among the {results.n_billed:,} rows with a bill" if is_part else ""
     for work, front in fronts[:_MOST_WORKS]:
         of = f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
         roles = points.roles(front).items()
-        said = (f"{' and '.join(names)} {_design(points, i)}" for i, names in roles)
-        yield f"Best{of}: {'; '.join(said)}"
+        said = (f"{_listed(names)} {_design(points, i)}" for i, names in roles)
+        yield f"Best{of}{among}: {'; '.join(said)}"
     if (left := len(fronts) - _MOST_WORKS) > 0:
         yield f"{left:,} more have a best of their own: --pareto"
     if points.rows:
         yield from _cheapest(results)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Words in a row.
+
+    >>> _listed(["fastest", "best per dollar", "cheapest"])
+    'fastest, best per dollar and cheapest'
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _design(points: Points, i: int) -> str:

@@ -52,6 +52,14 @@ def folded(results: Results, where: str = "--remarks says why, and what to do") 
     yield f"Remarks: {said}. {where}"
 
 
+def n_unbilled(results: Results) -> int:
+    """Optima without a bill, in a sweep that has bills."""
+    if "bill_usd" not in results.columns:
+        return 0
+    query = f"SELECT count(*) FROM designs WHERE NOT ({_FAILED}) AND bill_usd IS NULL"
+    return int(results.sql(query).rows[0][0])
+
+
 def _remarks(results: Results) -> Iterator[_Remark]:
     if MESSAGE in results.columns:
         yield from _reasons(results, MESSAGE, STATUS, _FAILED)
@@ -60,6 +68,9 @@ def _remarks(results: Results) -> Iterator[_Remark]:
         yield _Remark(f"{what}: add message to columns, and it says why", what)
     if "bill_message" in results.columns:
         yield from _reasons(results, "bill_message", "'no bill'", f"NOT ({_FAILED})")
+    elif n := n_unbilled(results):
+        what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
+        yield _Remark(f"{what}: run the sweep into a new directory, and it says why", what)
     if "bill_excess_percent" in results.columns:
         yield from _excess(results)
     if "step_time_s" in results.columns:
