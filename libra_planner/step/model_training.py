@@ -213,7 +213,7 @@ def _without_rounding(difference_s: float, of_s: float) -> float:
 def _part(label: str) -> str:
     """The part of a step that an operation on its critical path belongs to.
 
-    >>> _part("TP all-gather"), _part("weight grad DP"), _part("contention of overlapped axes")
+    >>> _part("TP all-gather"), _part("weight grad DP"), _part("contention of EDP and EP on dim2")
     ('exposed_tp_s', 'exposed_dp_s', 'contention_s')
     """
     if label.startswith(CONTENTION):

@@ -63,20 +63,23 @@ class NodePricing:
 
     def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> tree.Node:
         """All bytes of every dimension that several exchanges use, over its bandwidth (C5)."""
-        total, alone = (
-            np.zeros(self.network.topology.n_dims),
-            np.zeros(self.network.topology.n_dims),
-        )
-        for one, share in exchanges:
-            if one.axis in self.without or not float(one.count):
-                continue
-            sent = float(share) * float(one.count) * self._bytes(one)
-            total, alone = total + sent, np.maximum(alone, sent)
-        shared = np.where(total > alone, total, 0.0)
-        time = tree.transfers(shared)
-        return (
-            time if time == tree.ZERO else tree.Labelled(f"{CONTENTION} of overlapped axes", time)
-        )
+        topology = self.network.topology
+        sent = [
+            (_axis_name(one), float(share) * float(one.count) * self._bytes(one))
+            for one, share in exchanges
+            if one.axis not in self.without and float(one.count)
+        ]
+        total = sum((n_bytes for _, n_bytes in sent), np.zeros(topology.n_dims))
+        found = []
+        for dim, name in enumerate(topology.labels):
+            users = [axis for axis, n_bytes in sent if n_bytes[dim]]
+            if len(users) > 1:
+                *others, last = dict.fromkeys(users)
+                axes = f"{', '.join(others)} and {last}" if others else last
+                alone = np.where(np.arange(topology.n_dims) == dim, total, 0.0)
+                label_here = f"{CONTENTION} of {axes} on {name}"
+                found.append(tree.Labelled(label_here, tree.transfers(alone)))
+        return tree.maximum(found)
 
     def traffic_bytes(self, one: Exchange) -> Array:
         """What all executions occupy the dimensions with, shape (n_dims,)."""
@@ -131,4 +134,8 @@ def label(one: Exchange) -> str:
     'PP send'
     """
     kind = "send" if one.kind == SEND_RECV else str(one.kind)
-    return f"{_NAMES.get(one.axis, one.axis).upper()} {kind}"
+    return f"{_axis_name(one)} {kind}"
+
+
+def _axis_name(one: Exchange) -> str:
+    return _NAMES.get(one.axis, one.axis).upper()

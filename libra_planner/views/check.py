@@ -25,9 +25,11 @@ from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.failures import LEAST_FOR_HISTOGRAM
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import (
+    algorithm_head,
     algorithm_lines,
     algorithms_payload,
     comparison_blocks,
+    contention_lines,
     exposed_table,
     phase_table,
     phases_payload,
@@ -214,6 +216,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     slowed, same = phase_table(report), same_line(report)
     found: list[Block] = [one for one in (slowed, same) if one]
     yield from ("", exposed) if exposed else ()
+    yield from contention_lines(checked.exposed)
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
     yield from ("", *found) if found else ()
@@ -221,7 +224,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield ""
     yield from parts_blocks(design_parts(report.design))
     if report.phases:
-        yield from ("", "What runs, and how long the network is busy with it, hidden or not")
+        yield from ("", *algorithm_head(checked.links.problem))
         yield from map(escape, algorithm_lines(report))
         yield from comparison_blocks(report)
     yield from plan.note_lines(check_notes(checked))

@@ -14,7 +14,11 @@ from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.topology import Topology
+from libra_planner.problem import Problem
 from libra_planner.routing.loads import distribution
+from libra_planner.step.collectives.calibrated import Calibrated
+from libra_planner.step.layers import CONTENTION
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, escape, figure_cells, finite, table
@@ -50,13 +54,27 @@ def choice_payload(choice: Decision) -> dict[str, Any]:
     }
 
 
+def algorithm_head(problem: Problem) -> Iterator[str]:
+    """What stands over :func:`algorithm_lines`: of what their times are, and of what not."""
+    yield "What runs, and how long its bytes take on the links as routed, hidden or not"
+    added = ["start and steps"] * isinstance(problem.step.model, Calibrated)
+    trained = (x.trained for x in problem.step.trainings if isinstance(x, ModelTraining))
+    if any(one.model.experts is not None and one.constants.imbalance > 1 for one in trained):
+        added.append("the busiest rank of experts")
+    if added:
+        yield f"a step also waits for {' and for '.join(added)} (docs/check.md)"
+
+
 def algorithm_lines(report: CheckReport) -> Iterator[str]:
-    """What every communicator runs in each switch dimension, for people."""
+    """What every communicator runs in each switch dimension, for people.
+
+    The time is that of its bytes alone: what a step adds to it, :func:`algorithm_head` says.
+    """
     for choice in report.choices:
         built = report.design.dimensions[choice.stage.dim]
-        users = "; ".join(labels(choice.users))
-        time, others = format_time(choice.time_s), _else(choice, report)
-        yield f"{built.label}: {choice.algorithm} takes {time} a step for {users}{others}"
+        users = "; ".join(labels(choice.users)) + _else(choice, report)
+        taken = f"{choice.algorithm} takes {format_time(choice.time_s)} a step"
+        yield f"{built.label}: {taken} for the bytes of {users}"
 
 
 def _else(choice: Decision, report: CheckReport) -> str:
@@ -145,6 +163,13 @@ def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
     title = "Exposed communication of a step: what does not hide behind compute"
     names = ("operation", "by the model", "on these links", "more")
     return table("", title, names, texts, left=("operation",)) if texts else None
+
+
+def contention_lines(exposed: Sequence[Exposed]) -> Iterator[str]:
+    """What the rows of contention are, where there is any."""
+    if any(one.operation.startswith(CONTENTION) for one in exposed):
+        yield "contention: they share these links, and wait until the bytes of all are through:"
+        yield "such time is in this row, not in those of the collectives that wait (docs/check.md)"
 
 
 def _more(model_s: float, links_s: float) -> str:

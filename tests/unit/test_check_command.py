@@ -664,7 +664,7 @@ def test_the_choice_of_algorithms_is_printed(small, run) -> None:
     found = run("check", path, "--json").payload
     [phase] = found["phases"]
     assert (phase["algorithm"], phase["chosen"], phase["others"]) == ("ring", "library", [])
-    line = "dim1: ring takes 600.000 ms a step for weight grad all-reduce, dp "
+    line = "dim1: ring takes 600.000 ms a step for the bytes of weight grad all-reduce, dp "
     assert f"{line}(what NCCL runs)" in run("check", path, "--seed", "0").out
     fastest = ("check", path, "--algorithms", "fastest")
     found = run(*fastest, "--json").payload
@@ -679,7 +679,10 @@ def test_the_choice_of_algorithms_is_printed(small, run) -> None:
     [named] = run("check", small(), "--json").payload["phases"]
     assert (named["algorithm"], named["chosen"]) == ("halving_doubling", "named")
     assert named["others"] == []
-    assert "a step for weight grad all-reduce, dp (the plan names it)" in run("check", small()).out
+    named = run("check", small()).out
+    assert "a step for the bytes of weight grad all-reduce, dp (the plan names it)" in named
+    assert "What runs, and how long its bytes take on the links as routed" in named
+    assert "a step also waits" not in named
 
 
 def test_all_algorithms_can_be_compared(small, run) -> None:

@@ -441,3 +441,18 @@ def test_gradients_alone_on_a_network_take_their_bytes_and_no_more(tmp_path: Pat
     sent_s = 7 / 8 * n_parameters * (2 + 4) / at[1]
     assert times[0] > times[1] == pytest.approx(times[2], rel=1e-12)
     assert times[2] == pytest.approx(sent_s, rel=0.01)  # The optimizer's own time comes on top.
+
+
+def test_contention_names_the_axes_that_share_a_dimension(tmp_path: Path, run) -> None:
+    """The EDP ring over leaves and the experts' exchange share the leaves' links."""
+    keys = ["workload=qwen3-235b-a22b", "parallelism={dp: 2048, ep: 16, zero: 3}", "npu=h200-sxm"]
+    keys += ["global_batch=2048", "memory=ignore", "fidelity=calibrated"]
+    _plan(tmp_path)
+    flags = [word for key in keys for word in ("--set", key)]
+    flags += ["--bandwidth", "450,50,25", "--seed", "0"]
+    lines = run("check", tmp_path / "plan.yaml", *flags).out.splitlines()
+    assert any(line.startswith(" contention of DP, EDP and EP on dim2 ") for line in lines)
+    assert any(line.startswith("contention: they share these links") for line in lines)
+    assert "What runs, and how long its bytes take on the links as routed, hidden or not" in lines
+    added = "start and steps and for the busiest rank of experts"
+    assert f"a step also waits for {added} (docs/check.md)" in lines
