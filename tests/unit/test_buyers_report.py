@@ -128,7 +128,7 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     assert {"Switches at spine", "Optics at leaf-spine"} <= {*kinds}
     assert cards["Cheapest"].startswith(said)
     apart = "cannot be told apart by speed: step times may be off by more."
-    assert cards["Fastest"].endswith(f"A and B {apart} B is the cheapest.")
+    assert cards["Fastest"].endswith(f"A and B {apart} B is the cheaper of the two.")
     assert not any("A tie" in text for text in (*cards.values(), *decision_section(found).lead))
 
 

@@ -181,7 +181,9 @@ def test_designs_that_measured_errors_do_not_tell_apart_are_a_tie(llama) -> None
     assert 0.19 * (rest_s[0] + rest_s[2]) > c.step_time_s - a.step_time_s
     assert tied(llama, 0, with_prices=False) == [1, 2]
     assert tied(llama, 2, with_prices=True) == []  # 9.1 % more work per dollar are more.
-    assert "A, B and C cannot be told apart by speed" in decision_section(llama).cards[1].reason
+    reason = decision_section(llama).cards[1].reason
+    assert "A, B and C cannot be told apart by speed" in reason
+    assert reason.endswith(" is the cheapest of them.")
 
 
 def test_whole_steps_have_bands_of_speed_days_and_dollars(llama, files) -> None:

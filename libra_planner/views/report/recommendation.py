@@ -206,7 +206,8 @@ def _cheapest_of(designs: Sequence[Candidate], with_prices: bool) -> str:
     """Which of some designs that nothing else tells apart is cheapest, and once by how much."""
     first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
     saved = second.bill.total_usd - first.bill.total_usd
-    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else "the cheapest"
+    among = "the cheapest of them" if len(designs) > 2 else "the cheaper of the two"
+    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else among
     return f" {first.letter} is {by}." if saved else ""
 
 
