@@ -708,6 +708,32 @@ def test_figures_over_axes_are_of_one_model_each(run: Run, tmp_path: Path) -> No
     assert "invalid, such as: model turing-nlg-libra, tp 3, budget" in planned
 
 
+def test_a_frontier_is_drawn_of_each_model_by_itself(run: Run, tmp_path: Path) -> None:
+    """On one axis the small model would lie flat at the bottom, and the large one at the top."""
+    base = {
+        "workload": "{model}",
+        "fabric": {"topology": "RI(16)_FC(8)_SW(32)", "tiers": ["package", "node", "pod"]},
+        "parallelism": {"tp": 16, "dp": 256},
+        "cost_model": "libra-ispass24",
+        "constraints": ["total == {budget} GB/s"],
+    }
+    axes = {"model": ["turing-nlg-libra", "msft-1t-libra"], "budget": [100, 400]}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"base": base, "axes": axes}, sort_keys=False))
+    run_sweep(load_sweep(tmp_path / "s.yaml"), tmp_path / "run")
+    picture = tmp_path / "f.svg"
+    assert run("sweep", "show", tmp_path / "run", "--plot", picture).code == 0
+    text = picture.read_text()
+    for model in axes["model"]:
+        assert re.search(rf"against network cost of {model}<", text)
+    assert "model (" not in text.replace("model (2 values", "").replace("model (turing", "")
+    points = Points.of(Results.at(tmp_path / "run"))
+    for work in points.works:
+        own = points.of_work(work)
+        assert own.axes == ("budget",)
+        assert {row["model"] for row in own.rows} == {work["model"]}
+        assert len(own.rows) == 2
+
+
 def test_a_wrong_column_is_answered_with_the_nearest(run: Run, tmp_path: Path) -> None:
     text = "base: 08_rails\naxes: {nic: [25]}\ncolumns: [bil_usd]\n"
     (tmp_path / "s.yaml").write_text(text)

@@ -26,7 +26,7 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.over_axes import Work, heat_map, split, works
+from libra_planner.views.sweeps.over_axes import Work, heat_map, of_words, split, works
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -71,7 +71,8 @@ def plot(
     ----------
     results : what to show.
     files : paths that end in .svg, .png or .pdf.
-    x, y : axes. Neither: time and cost of the designs and their frontier; x: bandwidths of
+    x, y : axes. Neither: time and cost of the designs and their frontier, of each model by
+        itself where they are few; x: bandwidths of
         the fastest design at each of its values; both: the least time at each pair of values.
     answer : whose designs are drawn, without x and y; by default all of them.
 
@@ -90,7 +91,7 @@ def plot(
 
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        each = works(results, x, y or "") if x else [{}]
+        each = works(results, x, y or "") if x else _apart(results, answer)
         figure = Figure(figsize=(9, 5.4 * len(each[:_MOST_WORKS])), layout="constrained")
         parts = figure.subplots(len(each[:_MOST_WORKS]), squeeze=False).flat
         for axes, work in zip(parts, _few(each), strict=True):
@@ -112,7 +113,7 @@ def draw(
 ) -> None:
     """Draw what :func:`plot` writes on matplotlib axes; of several models one, ``work``."""
     if not x:
-        _frontier(results, axes, answer)
+        _frontier(results, axes, answer, work or {})
         return
     if work is None:
         [work] = _few(works(results, x, y or ""), 1)
@@ -130,6 +131,12 @@ def _few(each: Sequence[Work], most: int = _MOST_WORKS) -> Sequence[Work]:
     got, expected = f"got {len(each)} values of {axes}", f"expected {most} at most, a figure each"
     fix = f"write {axes} as an axis of the figure, or give sweep show --plot"
     raise SpecError(Fault(got, expected, fix, "", Place("--x, --y")))
+
+
+def _apart(results: Results, answer: Answer | None) -> Sequence[Work]:
+    """What is trained, for a frontier of each; nothing where there are too many for that."""
+    found = Points.of(results, answer).works
+    return found if 1 < len(found) <= _MOST_WORKS else [{}]
 
 
 # The frontier -----------------------------------------------------------------------------------
@@ -159,13 +166,14 @@ def _looks(points: Points) -> tuple[list[_Look], list[str]]:
     return [_Look(axis, tuple(values[axis]), way) for axis, way in ways.items()], left
 
 
-def _frontier(results: Results, axes: Any, answer: Answer | None) -> None:
-    points = Points.of(results, answer)
+def _frontier(results: Results, axes: Any, answer: Answer | None, work: Work) -> None:
+    points = Points.of(results, answer).of_work(work)
     _need_figures(results, points, answer)
     looks, left = _looks(points)
     if not points.has_optimum:
         axes.set_axis_off()
-        text = f"no design has the figure {time_words(points.time)}: {results.statuses}"
+        text = f"no design{of_words(work)} has the figure {time_words(points.time)}"
+        text += "" if work else f": {results.statuses}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         titled(results, axes, "Nothing to draw")
         return
@@ -183,7 +191,7 @@ def _frontier(results: Results, axes: Any, answer: Answer | None) -> None:
     axes.grid(color="0.9", linewidth=0.5)
     axes.margins(0.08)
     _scale(at[points.near], axes)
-    heading = f"{what} against {points.cost_name}".capitalize()
+    heading = f"{what} against {points.cost_name}".capitalize() + of_words(work)
     titled(results, axes, heading, points.far_words)
     _legend(points, looks, left, axes)
     _labels(points, at, axes)

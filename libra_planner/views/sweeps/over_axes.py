@@ -56,7 +56,8 @@ def _is_of(row: Mapping[str, Any], work: Work) -> bool:
     return all(row[name] == value for name, value in work.items())
 
 
-def _of(work: Work) -> str:
+def of_words(work: Work) -> str:
+    """What is trained, behind the name of a figure; empty where a figure has all."""
     return "".join(f" of {visible(str(value))}" for value in work.values())
 
 
@@ -104,7 +105,7 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     axes.margins(x=0.02 if is_stack else 0)
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
     axes.legend(title="dimension", fontsize=8, title_fontsize=8, reverse=True, **place)
-    heading = f"Bandwidth of the fastest design{_of(work)} by {visible(x)}"
+    heading = f"Bandwidth of the fastest design{of_words(work)} by {visible(x)}"
     heading += _over(results, x, *work)
     more = [_ONE_PORT] if is_stack else []
     titled(results, axes, heading, " ".join([*more, _left_out(results, work)]).strip())
@@ -177,7 +178,7 @@ def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     axes.set_xticks(places, texts, rotation=90 if is_wide else 0)
     axes.set_yticks(*_ticks(up, y))
     axes.set(xlabel=axis_title(results, x), ylabel=axis_title(results, y))
-    what = f"least {time_words(time)}{_of(work)}"
+    what = f"least {time_words(time)}{of_words(work)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")
     over = f"by {visible(x)} and {visible(y)}{_over(results, x, y, *work)}"
     titled(results, axes, f"{what[0].upper()}{what[1:]}, {unit}, {over}", _left_out(results, work))

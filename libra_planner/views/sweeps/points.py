@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations, takewhile
 from pathlib import Path
@@ -81,6 +81,19 @@ class Points:
         units = axis_units(results)
         words = results.plan_cost, results.cost_name
         return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words)
+
+    @property
+    def works(self) -> list[dict[str, Any]]:
+        """The values of the axes that change what is trained, each combination once."""
+        keys = dict.fromkeys(tuple(row[name] for name in self.apart) for row in self.rows)
+        return [dict(zip(self.apart, key, strict=True)) for key in keys]
+
+    def of_work(self, work: Mapping[str, Any]) -> Points:
+        """The designs of one work, without the axes that tell it from others."""
+        own = (row for row in self.rows if all(row[name] == x for name, x in work.items()))
+        axes = tuple(name for name in self.axes if name not in work)
+        apart = tuple(name for name in self.apart if name not in work)
+        return replace(self, rows=tuple(own), axes=axes, apart=apart)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
