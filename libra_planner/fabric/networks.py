@@ -226,6 +226,7 @@ def stack_fabric(
         tuple(n * float(share_Bps) / uplink_Bps for n, share_Bps in needed),
         places.n_rails,
         -(-settings.n_reserved // math.prod(places.sizes[1:])),
+        _n_joined(n_nics, settings),
     )
     shape = stack_shape(plane_of, order)
     n_planes = plane_of.n_planes
@@ -236,6 +237,17 @@ def stack_fabric(
     of_pod = shape.n_spines * shape.n_cores * shape.core_parallel * uplink_Bps / places.n_pod_npus
     realised = (*built.bandwidth_Bps, of_leaf, of_pod * n_split)
     return replace(built, bandwidth_Bps=realised[: len(tiers)])
+
+
+def _n_joined(n_nics: int, settings: SwitchSettings) -> int:
+    """NICs of an NPU that a faster one could replace: speeds on sale double from one to the next.
+
+    >>> [_n_joined(n, SwitchSettings(port_speed_Bps=50e9)) for n in (1, 2, 3)]
+    [1, 2, 1]
+    """
+    own = (settings.n_nics, settings.switch_port_Bps, settings.uplink_Bps)
+    is_power = n_nics & (n_nics - 1) == 0
+    return n_nics if is_power and all(one is None for one in own) else 1
 
 
 _TIERS = ("leaves", "spines", "cores")

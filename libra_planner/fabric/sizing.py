@@ -432,6 +432,7 @@ class TierOrder:
     links : that a leaf, and a pod with all its rails, need up at least; not rounded.
     n_rails : sets of leaves that every spine joins where its ports suffice.
     n_free : positions of a leaf that stay free, beside those of ``sizes``.
+    n_joined : NICs of an NPU that one of their speed together could replace.
     """
 
     sizes: tuple[int, ...]
@@ -439,6 +440,14 @@ class TierOrder:
     links: tuple[float, ...]
     n_rails: int = 1
     n_free: int = 0
+    n_joined: int = 1
+
+    @property
+    def faster_ports(self) -> TierOrder:
+        """The same with one NIC in place of those that it could replace."""
+        n = self.n_joined
+        links = tuple(one / n for one in self.links)
+        return replace(self, ports_per_position=self.ports_per_position // n, links=links)
 
     @property
     def hosts_per_leaf(self) -> int:
@@ -513,6 +522,10 @@ def _leaf_fault(settings: SwitchSettings, order: TierOrder) -> Fault:
     fix = f"write SW({best})_SW({pairs // best}) there, raise switch_radix or the taper"
     if order.ports_per_position > 1 and order.n_rails == 1 and settings.wiring == TOP_OF_RACK:
         fix += ", or give each rail its own leaves: wiring: rail_optimized"
+    speed_Bps = (settings.port_speed_Bps or 0.0) * (settings.n_nics or 1) * settings.n_planes
+    if order.n_joined > 1 and _n_ports_of_leaf(settings, order.faster_ports, n) <= radix:
+        faster = format_line_rate(order.n_joined * speed_Bps)
+        fix = f"write fabric.realization.port_speed: {faster}, or {fix}"
     return Fault(got, f"expected at most the radix, {radix}: {max(fits):,} positions fit", fix)
 
 

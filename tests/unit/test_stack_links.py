@@ -114,6 +114,19 @@ def test_positions_stay_free() -> None:
     assert design.dimensions[1].port_of_npu.size == 8 * 30 * 4
 
 
+def test_faster_ports_come_first_where_they_make_a_leaf_fit() -> None:
+    """32 NPUs of two NICs of 400 Gbit/s at 2:1 need 96 ports, of one of 800 Gbit/s 48."""
+    ports = {"port_speed_Bps": 50e9}
+    faster = r"fit; write fabric.realization.port_speed: 800 Gbit/s, or write SW\(16\)_SW\(8\)"
+    with pytest.raises(SpecError, match=faster):
+        _built("SW(8)_[SW(32)_SW(4)]", [450, 100, 50], **ports)
+    assert _built("SW(8)_[SW(32)_SW(4)]", [450, 100, 50], port_speed_Bps=100e9).dimensions
+    # Three of a kind are no speed on sale; what the plan says of its NICs stays.
+    for asked, own in (([450, 150, 50], {}), ([450, 100, 50], {"n_nics": 2})):
+        with pytest.raises(SpecError, match=r"fit; write SW\("):
+            _built("SW(8)_[SW(32)_SW(4)]", asked, **ports, **own)
+
+
 @pytest.mark.parametrize(
     ("notation", "wiring", "text"),
     [
