@@ -132,6 +132,18 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     assert not any("A tie" in text for text in (*cards.values(), *decision_section(found).lead))
 
 
+def test_designs_side_by_side_say_their_strategies(bought) -> None:
+    """Memory differs because ZeRO or degrees do: a row above says which."""
+    other = "{tp: 4, cp: 2, dp: 128, zero: 2}"
+    Path("t4.yaml").write_text(Path("t4.yaml").read_text().replace(FOUND, other))
+    made = documents(compared_by("t1.yaml", "t4.yaml"), ("csv",))["report-designs.csv"]
+    rows = {row[0]: row[1:] for row in csv.reader(io.StringIO(made))}
+    assert rows["Strategy"] == [
+        "TP 4 x CP 2 x PP 2 x DP 64, 40 chunks a stage, microbatch 1, ZeRO 1, recomputation none",
+        "TP 4 x CP 2 x DP 128, microbatch 1, ZeRO 2, recomputation none",
+    ]
+
+
 def test_prices_that_are_known_do_not_hide_what_quantities_rest_on(bought, monkeypatch) -> None:
     """One design alone, of which no price is assumed; hashing may cost it time, or may not."""
     known = "libra_planner.views.report.recommendation.assumed_fraction"

@@ -226,6 +226,23 @@ def degrees_text(strategy: Strategy) -> str:
     return degrees or "one NPU"
 
 
+def strategy_text(strategy: Strategy) -> str:
+    """Degrees, chunks, and what saves memory, for people: one line of a table.
+
+    >>> strategy_text(Strategy(tp=2, dp=4, pp=2, interleave=5, global_batch=64, zero=1))
+    'TP 2 x PP 2 x DP 4, 5 chunks a stage, microbatch 1, ZeRO 1, recomputation none'
+    """
+    chunks = f", {strategy.interleave} chunks a stage" * (strategy.interleave > 1)
+    batch = f", microbatch {strategy.microbatch}"
+    return f"{degrees_text(strategy)}{chunks}{batch}, {_memory_text(strategy)}"
+
+
+def _memory_text(strategy: Strategy) -> str:
+    """What is sharded and what is computed again."""
+    recompute = Recompute(int(strategy.recompute)).name.lower()
+    return f"ZeRO {strategy.zero}, recomputation {recompute}"
+
+
 def strategy_words(
     strategy: Strategy, library: LibraryDefaults, *, has_loop: bool = False
 ) -> list[str]:
@@ -249,8 +266,7 @@ def strategy_words(
     if strategy.pp > 1:
         chunks = f", {strategy.interleave} chunks a stage" * (strategy.interleave > 1)
         words.append(f"pipeline {strategy.schedule}{chunks}")
-    recompute = Recompute(int(strategy.recompute)).name.lower()
-    words.append(f"ZeRO {strategy.zero}, recomputation {recompute}")
+    words.append(_memory_text(strategy))
     if strategy.tp > 1:
         words.append(
             "sequence parallel" if strategy.sequence_parallel else "no sequence parallelism"

@@ -28,6 +28,7 @@ from libra_planner.views.report.bills import (
     rules_of_ports,
     tax_formula,
 )
+from libra_planner.views.report.strategies import strategy_cell
 from libra_planner.views.training.step import work_payload
 
 Figure = Callable[[Candidate], Value]
@@ -222,6 +223,7 @@ def _design_table(comparison: Comparison) -> Table:
         ("Topology, innermost first", of("proposal.problem.topology", str)),
         ("Tiers", of("proposal.problem.topology.tiers", ", ".join)),
         ("NPUs", of("n_npus")),
+        ("Strategy", strategy_cell),
     ]
     for dim in range(n_dims):
         rows.append((f"dim{dim + 1}, GB/s per NPU", partial(_bandwidth, dim, "asked_Bps")))

@@ -1,18 +1,28 @@
-"""The strategies that were searched for plans which leave their parallelism open."""
+"""The strategies of designs, and those that were searched where plans leave them open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from libra_planner.plan.steps.strategies import strategy_text
+from libra_planner.procurement import candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.search.best import Candidate
+from libra_planner.step.memory_use import MemoryUse
 from libra_planner.units import BYTES_PER_GB, format_time, format_usd
 from libra_planner.views import cells
-from libra_planner.views.cells import Section, Value
+from libra_planner.views.cells import Cell, Section, Value
 from libra_planner.views.training.found import verdict
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep", "interleave", "microbatch", "zero", "recompute")
 _Row = tuple[str, int, Candidate]
+
+
+def strategy_cell(one: candidate.Candidate) -> Value:
+    """How the model is spread over the NPUs; nothing where the plan lists its collectives."""
+    memories = one.proposal.problem.step.memories.values()
+    found = {strategy_text(x.strategy) for x in memories if isinstance(x, MemoryUse)}
+    return "; ".join(sorted(found)) or Cell(None)
 
 
 def strategy_section(comparison: Comparison) -> Section | None:
