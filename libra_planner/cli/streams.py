@@ -177,8 +177,15 @@ def judge_search(found: SearchResult | None) -> None:
 
 
 def tell_kept(paths: Sequence[Path]) -> None:
-    """Say where files are now that stood where others were written."""
+    """Say where files are now that stood where others were written; of many how they are named."""
+    if len(paths) > _MOST_KEPT:
+        folders = ", ".join(sorted({str(path.parent) for path in paths}))
+        say([f"Kept what {len(paths)} files were as *.bak beside them, in {folders}."], sys.stderr)
+        return
     say((f"Kept what was there as {path}." for path in paths), sys.stderr)
+
+
+_MOST_KEPT = 3
 
 
 @contextlib.contextmanager

@@ -147,6 +147,9 @@ def test_designs_side_by_side_say_their_strategies(bought) -> None:
 def test_prices_that_are_known_do_not_hide_what_quantities_rest_on(bought, monkeypatch) -> None:
     """One design alone, of which no price is assumed; hashing may cost it time, or may not."""
     known = "libra_planner.views.report.recommendation.assumed_fraction"
+    monkeypatch.setattr(known, lambda bill: 0.004)
+    said = " ".join(decision_section(compared_by("t4.yaml")).lead)
+    assert "Under 1% of its price is assumed" in said
     monkeypatch.setattr(known, lambda bill: 0)
     said = " ".join(decision_section(compared_by("t1.yaml", "--prices", "q.csv")).lead)
     assert "routing by hash (ECMP) may take longer; add --check ecmp" in said

@@ -240,6 +240,17 @@ def test_files_of_an_earlier_report_are_named(tmp_path, run) -> None:
     assert "report-bill-a.csv." not in done.err.replace(".bak", "")
 
 
+def test_many_files_that_are_kept_are_told_in_one_line(tmp_path, run) -> None:
+    """Else dozens of paths scroll the decision away."""
+    assert run("report", THIN, "--formats", "csv", "-o", tmp_path).code == 0
+    again = run("report", ONE, "--formats", "csv", "-o", tmp_path)
+    n = len([*tmp_path.glob("*.bak")])
+    assert n > 3
+    assert again.err.splitlines() == [
+        f"Kept what {n} files were as *.bak beside them, in {tmp_path}."
+    ]
+
+
 @pytest.mark.parametrize(
     ("price", "text"),
     [

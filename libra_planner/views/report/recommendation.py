@@ -225,7 +225,8 @@ def _certainty(one: Candidate) -> str:
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
-    return f"{share:.0%} of its price is assumed{without}{ask}.{but}"
+    part = f"{share:.0%}" if share >= 0.01 else "Under 1%"  # "0%" would deny what it names.
+    return f"{part} of its price is assumed{without}{ask}.{but}"
 
 
 def _run(one: Candidate) -> Iterator[str]:
