@@ -33,7 +33,8 @@ from libra_planner.views.plan import as_checked
 from libra_planner.views.training.found import found_blocks, found_payload, links_blocks
 
 if TYPE_CHECKING:
-    from libra_planner.check.rerouted import RoutedOptimum
+    from libra_planner.check.phases import CheckMemo
+    from libra_planner.check.rerouted import JudgedDesign, RoutedOptimum
     from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
     from libra_planner.reading.document import Source
     from libra_planner.search.best import SearchResult
@@ -204,14 +205,20 @@ class Routed(_OnLinks):
         PlannerError
             For a plan without an optimum, or links that cannot be built or routed.
         """
-        from libra_planner.check.rerouted import routed_optimum
+        from libra_planner.check.rerouted import checked_optimum, routed_optimum
         from libra_planner.studies.routed import routed_strategies
+
+        def checked(problem: Problem, memo: CheckMemo) -> JudgedDesign:
+            traffic, seeds = question.traffic(problem), question.asked_seeds
+            return checked_optimum(
+                problem, question.policy, traffic=traffic, seeds=seeds, memo=memo
+            )
 
         found, strategies, memo = searched.found, None, None
         with placed(source, searched.problem):
             if found is not None and opened is not None and found.is_certified:
                 strategies, memo = routed_strategies(
-                    opened, searched, found, question, strategy_progress
+                    opened, searched, found, checked, strategy_progress
                 )
                 searched = strategies.best.searched
             problem = searched.problem

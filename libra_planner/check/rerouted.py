@@ -26,12 +26,11 @@ _SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class CheckedDesign:
-    """A design and what its links make of it.
+class JudgedDesign:
+    """A design, and what a plan says to it on its links.
 
     Parameters
     ----------
-    solution : the optimum of the plan derated by the design before it.
     bandwidth_Bps : shape (n_dims,), byte/s.
     check : its links under the policy.
     cost_usd : of the design (C7).
@@ -39,12 +38,23 @@ class CheckedDesign:
     meets_limits : whether the mean effective step time meets every bound of the plan.
     """
 
-    solution: Solution = field(repr=False)
     bandwidth_Bps: Array
     check: CheckReport = field(repr=False)
     cost_usd: float
     objective: float
     meets_limits: bool
+
+
+@dataclass(frozen=True)
+class CheckedDesign(JudgedDesign):
+    """A design that an optimisation found, and what its links make of it.
+
+    Parameters
+    ----------
+    solution : the optimum of the plan derated by the design before it.
+    """
+
+    solution: Solution = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -139,19 +149,24 @@ def checked_optimum(
     solution = solve(problem if derated is None else derated)
     bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
     links = link_check(problem, bandwidth_Bps, traffic=traffic, memo=memo)
-    return _judged(problem, solution, bandwidth_Bps, links.report(policy, seeds=seeds))
+    judged = judged_design(problem, bandwidth_Bps, links.report(policy, seeds=seeds))
+    return CheckedDesign(**vars(judged), solution=solution)
 
 
-def _judged(
-    problem: Problem, solution: Solution, bandwidth_Bps: Array, check: CheckReport
-) -> CheckedDesign:
-    """The optimum of a derated plan on its links, by the plan's own objective and bounds."""
+def judged_design(problem: Problem, bandwidth_Bps: Array, check: CheckReport) -> JudgedDesign:
+    """A design on its links, by its plan's own objective and bounds.
+
+    Parameters
+    ----------
+    problem, bandwidth_Bps : the plan, and the design, byte/s, shape (n_dims,).
+    check : its links under a policy.
+    """
     cost_usd, time_s = float(problem.cost_usd(bandwidth_Bps)), check.effective_step_time_s.mean()
     figures = {"performance": time_s, "cost": cost_usd}
     objective = float(figures.get(problem.objective, time_s * cost_usd))
     limits = problem.step_time_limits
     meets = all(bool(time_s <= limit.limit_s * (1 + RULE_TOLERANCE)) for limit in limits)
-    return CheckedDesign(solution, bandwidth_Bps, check, cost_usd, objective, meets)
+    return JudgedDesign(bandwidth_Bps, check, cost_usd, objective, meets)
 
 
 def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:

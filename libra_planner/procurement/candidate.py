@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.check.links import CheckReport, LinkCheck
+from libra_planner.check.phases import CheckMemo
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.evaluation import (
     Evaluation,
@@ -35,6 +36,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class StrategyOnLinks:
+    """The strategy that a design takes as the best on its links, where its plan leaves it open.
+
+    Parameters
+    ----------
+    words, model_words : it, and the best in the model, for people.
+    model_s : what the latter takes on the same links; the same where the two are one.
+    n_checked, n_left : strategies that were checked there, and that may be faster but were not.
+    """
+
+    words: str
+    model_words: str
+    model_s: float
+    n_checked: int
+    n_left: int
+
+    @property
+    def is_best_in_model(self) -> bool:
+        """Whether the links change nothing."""
+        return self.words == self.model_words
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A design that someone proposes to buy.
 
@@ -48,6 +72,7 @@ class Proposal:
     npu : the plan's NPU; ``None`` for that of the assumptions.
     found : by the search for its strategy; ``None`` where the plan says it.
     source : plan and vector, for people.
+    on_links : how its strategy was taken on the links; ``None`` where it was not.
     """
 
     letter: str
@@ -59,6 +84,7 @@ class Proposal:
     npu: Part | None = None
     found: SearchResult | None = field(default=None, repr=False)
     source: str = ""
+    on_links: StrategyOnLinks | None = None
 
     @property
     def is_part(self) -> bool:
@@ -280,6 +306,22 @@ def billed_bandwidth_Bps(bought: lines.Purchase, asked_Bps: Array) -> Array:
     return asked_Bps if np.allclose(billed_Bps, asked_Bps, rtol=SAME_SPEED, atol=0) else billed_Bps
 
 
+def bought_links(
+    chosen: Problem, bandwidth_Bps: Array, bought: lines.Purchase, memo: CheckMemo | None = None
+) -> LinkCheck:
+    """The check of a design on the links that are bought for it.
+
+    Parameters
+    ----------
+    chosen, bandwidth_Bps : the plan with its chunks chosen, and the asked bandwidth.
+    bought : for the design.
+    memo : of checks of other designs on links of the same shape.
+    """
+    design = bought.design
+    traffic, memo = design.realization.traffic, memo or CheckMemo()
+    return LinkCheck(chosen, bandwidth_Bps, design, traffic, memo=memo)
+
+
 def candidate(
     proposal: Proposal,
     *,
@@ -310,8 +352,7 @@ def candidate(
     server = proposal.shop.assumptions.server
     check = None
     if policy is not None:
-        traffic = bought.design.realization.traffic
-        check = LinkCheck(chosen, bandwidth_Bps, bought.design, traffic).report(policy, seeds=seeds)
+        check = bought_links(chosen, bandwidth_Bps, bought).report(policy, seeds=seeds)
     return Candidate(
         proposal=proposal,
         evaluation=evaluation,

@@ -126,12 +126,13 @@ def open_points(comparison: Comparison) -> Iterator[str]:
 
 
 def unrouted_text(comparison: Comparison) -> str:
-    """Whose open strategies are the best before links slow them, in words; empty for none."""
+    """Whose open strategies may be beaten on links by others, in words; empty for none."""
     slowed = [
         (one.letter, one.check.policy.name)
         for one in comparison.candidates
         if one.proposal.found is not None
         and one.check is not None
+        and (one.proposal.on_links is None or one.proposal.on_links.n_left)
         and one.step_time_s > one.billed.step_time_s * (1 + SAME_SPEED)
     ]
     if not slowed:
@@ -139,7 +140,7 @@ def unrouted_text(comparison: Comparison) -> str:
     *most, last = (letter for letter, _ in slowed)
     whose = f"{', '.join(most)} and {last}" if most else last
     command = f"libra-planner optimize PLAN --routing {slowed[0][1]}"
-    return f"the strategy of {whose} was not searched on links: {command} may reverse this"
+    return f"strategies of {whose} were not all searched on links: {command} may reverse this"
 
 
 def best_sprayed(comparison: Comparison) -> int | None:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,6 +127,7 @@ class GivenDesign:
     shown_plan : what reports call the plan.
     result : path of the result it was read from, if any.
     found : by the search for the plan's strategy, where that is left open.
+    opened : the plan before a search for its strategy; ``None`` where it says one.
     """
 
     text: str
@@ -140,6 +141,7 @@ class GivenDesign:
     shown_plan: str
     result: str | None = None
     found: SearchResult | None = None
+    opened: OpenedPlan | None = field(default=None, repr=False)
 
 
 def given_design(
@@ -195,8 +197,9 @@ def given_design(
         name = f"{name} @ {_short(suffix) if result is None else _clean(Path(suffix).stem)}"
     searched, found = chosen.searched, None if result is None else suffix
     design = chosen.problem, chosen.bandwidth_Bps, not suffix, searched.settings
+    left_open = opened if opened.is_open else None
     return GivenDesign(
-        given, plan, label or name, name, *design, shown or plan, found, searched.found
+        given, plan, label or name, name, *design, shown or plan, found, searched.found, left_open
     )
 
 

@@ -30,13 +30,14 @@ from libra_planner.files import near_path
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
-from libra_planner.procurement.candidate import Candidate, Proposal, candidate
+from libra_planner.procurement.candidate import Candidate, Proposal, StrategyOnLinks, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import Comparison, Origin, budget_swings, ranking, swings
 from libra_planner.procurement.scale_up import server_with
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design
+from libra_planner.studies.ported import ported_design
 from libra_planner.workload.operations import Covers
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ class _Study:
         self, letter: str, design: GivenDesign, files: dict[InputFile, None]
     ) -> Candidate:
         """A design with its figures; what it rests on is put among the files."""
+        design, on_links = self._ported(design)
         assumed, problem = self.catalogue.assumptions, design.problem
         context = plan_context(
             design.plan,
@@ -197,11 +199,27 @@ class _Study:
             npu=context.npu,
             found=design.found,
             source=design.source,
+            on_links=on_links,
         )
-        n_seeds = self.question.seeds
-        seeds = None if n_seeds is None else tuple(range(n_seeds))
         with placed(design.plan, problem, vector=design.text):
-            return candidate(proposal, n_tokens=self.n_tokens, policy=self.policy, seeds=seeds)
+            return candidate(proposal, n_tokens=self.n_tokens, policy=self.policy, seeds=self.seeds)
+
+    def _ported(self, design: GivenDesign) -> tuple[GivenDesign, StrategyOnLinks | None]:
+        """A design with the strategy that is the best on the ports of its bill, if it is open."""
+        with placed(design.plan, design.problem, vector=design.text):
+            return ported_design(
+                design,
+                self.catalogue.parts,
+                policy=self.policy,
+                seeds=self.seeds,
+                n_best=N_STRATEGIES,
+                progress=self.progress,
+            )
+
+    @property
+    def seeds(self) -> tuple[int, ...] | None:
+        """Of the check."""
+        return None if self.question.seeds is None else tuple(range(self.question.seeds))
 
     def _missing(self, part: Part, one: Candidate) -> Fault:
         """What is wrong with a part that has no price."""

@@ -7,17 +7,18 @@ from collections.abc import Callable
 import numpy as np
 
 from libra_planner.check.phases import CheckMemo
-from libra_planner.check.rerouted import checked_optimum
+from libra_planner.check.rerouted import JudgedDesign
 from libra_planner.errors import PlannerError
 from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
+from libra_planner.problem import Problem
 from libra_planner.search.best import SearchResult
 from libra_planner.search.rivals import rivals
 from libra_planner.step.expression import Array
-from libra_planner.studies.checks import LinkQuestion
 from libra_planner.views.training.routed import RoutedStrategies, RoutedStrategy
 from libra_planner.workload.strategy import Strategy
 
 Progress = Callable[[int, int], None]
+DesignCheck = Callable[[Problem, CheckMemo], JudgedDesign]
 
 MOST_STRATEGIES = 8
 """Strategies that are checked at most, the best in the model among them."""
@@ -29,21 +30,14 @@ _IS_BEST = "the best on its links of the strategies that were checked there"
 class _Checks:
     """Strategies that are checked one by one; the best so far keeps what it routed."""
 
-    def __init__(self, question: LinkQuestion) -> None:
-        self.question, self.memo = question, CheckMemo()
+    def __init__(self, check: DesignCheck) -> None:
+        self.check, self.memo = check, CheckMemo()
         self.checked: list[RoutedStrategy] = []
 
     def add(self, strategy: Strategy, searched: SearchedPlan) -> None:
         """Check one more on its links."""
-        question, problem, memo = self.question, searched.problem, CheckMemo()
-        design = checked_optimum(
-            problem,
-            question.policy,
-            traffic=question.traffic(problem),
-            seeds=question.asked_seeds,
-            memo=memo,
-        )
-        one = RoutedStrategy(strategy, searched, design)
+        memo = CheckMemo()
+        one = RoutedStrategy(strategy, searched, self.check(searched.problem, memo))
         self.checked.append(one)
         if self.best is one:
             self.memo = memo
@@ -71,7 +65,7 @@ def routed_strategies(
     opened: OpenedPlan,
     searched: SearchedPlan,
     found: SearchResult,
-    question: LinkQuestion,
+    check: DesignCheck,
     progress: Progress | None = None,
 ) -> tuple[RoutedStrategies, CheckMemo]:
     """The best strategy of a plan's model, and those that may be better on links, checked there.
@@ -79,7 +73,7 @@ def routed_strategies(
     Parameters
     ----------
     opened, searched, found : a plan that leaves its strategy open, and its best one.
-    question : how links are asked about.
+    check : the design of a plan with its strategy on its links; keeps what it routes in a memo.
     progress : called with strategies that are checked, and how many will be at most.
 
     Returns
@@ -91,7 +85,7 @@ def routed_strategies(
     PlannerError
         Where the best in the model has no links that can be built or routed.
     """
-    checks, best, unchecked = _Checks(question), found.best[0], []
+    checks, best, unchecked = _Checks(check), found.best[0], []
     checks.add(best.strategy, searched)
     first = checks.best
     others = rivals(opened.search(), best, _efficiency(first), first.step_time_s)

@@ -15,6 +15,7 @@ from libra_planner.cli.main import main
 from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.procurement.readiness import open_points
 from libra_planner.search.rivals import rivals
+from libra_planner.units import format_time
 from libra_planner.views.report.decision import decision_section
 from libra_planner.workload.strategy import Strategy
 from tests.comparisons import compared_by
@@ -146,17 +147,58 @@ def test_a_given_bandwidth_says_that_it_has_chosen_the_strategy(
     assert "chosen for this bandwidth" not in capsys.readouterr().out
 
 
-def test_a_report_says_that_open_strategies_were_not_searched_on_links(tmp_path: Path) -> None:
-    """An open point; none where the plan says its strategy, or where links slow nothing."""
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(json.dumps(PLAN))
-    asked = (str(plan), "--seeds", "1", "--check")
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    """The plan as a file."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(json.dumps(PLAN))
+    return str(path)
+
+
+def test_a_report_takes_the_strategy_that_is_best_on_links(plan: str, routed: Routed) -> None:
+    """As ``optimize --routing``, and said; the slow twin: each strategy in a report of its own."""
+    asked = (plan, "--check", "ecmp", "--seeds", "1")
+    [one] = compared_by(*asked).candidates
+    found, strategies = one.proposal.on_links, routed.strategies
+    assert found is not None
+    assert strategies is not None
+    assert not found.is_best_in_model
+    assert found.words == strategies.best.words
+    assert found.model_words == strategies.best_in_model.words
+    times = {}
+    for other in strategies.ranked:
+        says = f"parallelism={strategy_words(other.strategy)}"
+        [alone] = compared_by(*asked, "--set", says).candidates
+        assert alone.proposal.on_links is None
+        times[other.words] = alone.step_time_s
+    assert min(times, key=times.__getitem__) == found.words
+    assert one.step_time_s == pytest.approx(times[found.words], rel=1e-9)
+    assert found.model_s == pytest.approx(times[found.model_words], rel=1e-9)
+    [said] = [x for x in decision_section(compared_by(*asked)).lead if "best strategy on its" in x]
+    assert f"{found.words}. The best in the model, {found.model_words}, would take" in said
+    assert format_time(found.model_s) in said
+
+
+def test_strategies_that_a_report_left_are_an_open_point(
+    plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None where the plan says its strategy, where all were checked, or links slow nothing."""
+    asked = (plan, "--seeds", "1", "--check")
+    told = "strategies of A were not all searched on links: libra-planner optimize PLAN --routing"
+    for policy in ("ecmp", "spray"):
+        found = compared_by(*asked, policy)
+        assert not any("searched on links" in point for point in open_points(found))
+    monkeypatch.setattr("libra_planner.studies.routed.MOST_STRATEGIES", 1)
     found = compared_by(*asked, "ecmp")
-    told = "the strategy of A was not searched on links: libra-planner optimize PLAN --routing ecmp"
     assert any(point.startswith(told) for point in open_points(found))
     assert any(told in line for line in decision_section(found).lead)
-    searched = found.candidates[0].proposal.found
-    assert searched is not None
-    says = ("--set", f"parallelism={strategy_words(searched.best[0].strategy)}")
-    for other in (compared_by(*asked, "ecmp", *says), compared_by(*asked, "spray")):
-        assert not any("searched on links" in point for point in open_points(other))
+
+
+def test_the_same_bill_has_the_same_time_where_the_strategy_is_open(plan: str) -> None:
+    """Half of the bandwidth is asked for, of ports that carry all of it."""
+    whole, half = compared_by(f"{plan}@450,50,12.5", f"{plan}@450,5,12.5").candidates
+    assert whole.bill.total_usd == half.bill.total_usd
+    assert half.is_faster_as_bought
+    assert half.step_time_s == whole.step_time_s
+    strategies = [x.proposal.problem.step.trainings[0].trained.strategy for x in (whole, half)]
+    assert strategies[0] == strategies[1]

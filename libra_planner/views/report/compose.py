@@ -39,7 +39,7 @@ from libra_planner.views.report.offers import (
 )
 from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
-from libra_planner.views.report.strategies import strategy_section
+from libra_planner.views.report.strategies import on_links_payload, strategy_section
 from libra_planner.views.spread import figures
 from libra_planner.views.training.found import found_payload
 
@@ -277,6 +277,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "mfu": mfu(one),
         "band": None if one.band_s is None else one.error_source,
         **found_payload(one.proposal.found),
+        **on_links_payload(one),
         **_bands(one),
     }
 

@@ -39,6 +39,7 @@ from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, wo
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
+from libra_planner.views.report.strategies import on_links_text
 
 _DAY_S = 24 * HOUR_S
 _NIC_PLACE = "host"
@@ -88,6 +89,8 @@ def lead(comparison: Comparison) -> Iterator[str]:
     if one.check is None:
         does = "may reverse this" if other else "may take longer"
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
+    if text := on_links_text(comparison.candidates):
+        yield text
     if text := unrouted_text(comparison):
         yield f"Open: {text}."
     if other is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from libra_planner.plan.steps.strategies import strategy_text
 from libra_planner.procurement import candidate
@@ -11,7 +12,7 @@ from libra_planner.search.best import Candidate
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.units import BYTES_PER_GB, format_time, format_usd
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Value
+from libra_planner.views.cells import Cell, Section, Value, attributes
 from libra_planner.views.training.found import verdict
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep", "interleave", "microbatch", "zero", "recompute")
@@ -30,23 +31,50 @@ def strategy_section(comparison: Comparison) -> Section | None:
     rows: list[_Row] = []
     paragraphs = [
         "These designs leave their parallelism open. The strategy was searched among all that fit "
-        "the NPUs, by the plan's model of a step at the bandwidth asked for; the search does not "
-        "see whole ports and routing. Rank "
-        "1 is the strategy of the design."
+        "the NPUs, by the plan's model of a step at the bandwidth of the whole ports that are "
+        "bought; the search does not see routing. Rank 1 is the strategy of the design, unless "
+        "another is said to be the best on its links."
     ]
     for one in comparison.candidates:
         proposal, found = one.proposal, one.proposal.found
         if found is None:
             continue
         rows += [(one.letter, i, best) for i, best in enumerate(found.best, 1)]
-        by = f"{proposal.problem.objective} per token" if proposal.optimized else "step time"
+        is_joint = proposal.optimized and one.billed is one.evaluation
+        by = f"{proposal.problem.objective} per token" if is_joint else "step time"
         said = ". ".join(verdict(found, bold=("", "")))
-        paragraphs.append(f"{one.letter}, by {by}: {said}")
+        paragraphs.append(f"{one.letter}, by {by}: {said} {on_links_text([one])}".rstrip())
     if not rows:
         return None
     tables = (cells.table_of("The best strategies", rows, _columns(), key="strategies"),)
     title = "Strategies that were searched"
     return Section("strategies", title, "Strategies", tuple(paragraphs), tables=tables)
+
+
+def on_links_text(designs: Sequence[candidate.Candidate]) -> str:
+    """Which designs take another strategy on their links than in the model; empty for none."""
+    return " ".join(
+        f"{one.letter} takes the best strategy on its links, of {found.n_checked} that were "
+        f"checked there: {found.words}. The best in the model, {found.model_words}, would take "
+        f"{format_time(found.model_s)} there instead of {format_time(one.step_time_s)}."
+        for one in designs
+        if (found := one.proposal.on_links) and not found.is_best_in_model
+    )
+
+
+def on_links_payload(one: candidate.Candidate) -> dict[str, Any]:
+    """The key ``strategy_on_links``; none where it was not searched there."""
+    found = one.proposal.on_links
+    if found is None:
+        return {}
+    told = {
+        "strategy": found.words,
+        "best_in_model": found.is_best_in_model,
+        **attributes(found, "n_checked", "n_left"),
+        "model_strategy": found.model_words,
+        "model_effective_step_time_s": found.model_s,
+    }
+    return {"strategy_on_links": told}
 
 
 def _columns() -> dict[str, Callable[[_Row], Value]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from libra_planner.check.rerouted import CheckedDesign
+from libra_planner.check.rerouted import JudgedDesign
 from libra_planner.inputs.plans import SearchedPlan
 from libra_planner.plan.steps.strategies import degrees_text
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
@@ -36,12 +36,18 @@ class RoutedStrategy:
 
     strategy: Strategy
     searched: SearchedPlan = field(repr=False)
-    checked: CheckedDesign
+    checked: JudgedDesign
 
     @property
     def step_time_s(self) -> float:
         """Mean on its links."""
         return float(self.checked.check.effective_step_time_s.mean())
+
+    @property
+    def words(self) -> str:
+        """Degrees and chunks, for people."""
+        chunks = int(self.strategy.interleave)
+        return degrees_text(self.strategy) + f", {chunks} chunks" * (chunks > 1)
 
 
 @dataclass(frozen=True)
@@ -91,16 +97,11 @@ def strategies_headline(found: RoutedStrategies | None) -> Iterator[str]:
     time = f"[bold]{format_time(best.step_time_s)}[/] there"
     if best is blind:
         others = f", of {n} that were checked there" if n > 1 else ""
-        yield f"Best strategy in the model, and on its links{others}: {_words(best)}, {time}"
+        yield f"Best strategy in the model, and on its links{others}: {best.words}, {time}"
         return
-    yield f"Best strategy on links, of {n} that were checked there: {_words(best)}, {time}"
+    yield f"Best strategy on links, of {n} that were checked there: {best.words}, {time}"
     times = map(format_time, (blind.checked.check.ideal_step_time_s, blind.step_time_s))
-    yield "Best in the model: {}, {} there, {} on links".format(_words(blind), *times)
-
-
-def _words(one: RoutedStrategy) -> str:
-    chunks = int(one.strategy.interleave)
-    return degrees_text(one.strategy) + f", {chunks} chunks" * (chunks > 1)
+    yield "Best in the model: {}, {} there, {} on links".format(blind.words, *times)
 
 
 def strategies_blocks(found: RoutedStrategies | None) -> Iterator[Block]:
