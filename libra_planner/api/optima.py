@@ -35,7 +35,7 @@ from libra_planner.views import design as view
 from libra_planner.views.bought.purchase import purchase_blocks, purchase_payload
 from libra_planner.views.cells import Block
 from libra_planner.views.frontier import frontier_blocks, frontier_payload
-from libra_planner.views.training.found import found_blocks, found_payload
+from libra_planner.views.training.found import found_payload, optimum_blocks
 
 if TYPE_CHECKING:
     from libra_planner.api.searches import StrategyFrontier
@@ -160,7 +160,7 @@ class Optimum(OneDesign, Design):
         found, bought = (self.solved_plan, self.figures, self.solution.design), self._bought
         worth = self.shadow_prices
         yield from view.design_blocks(*found, worth, self.fixed_order, no_worth=worth.reason)
-        yield from found_blocks(searched_of(self.plan).found)
+        yield from optimum_blocks(searched_of(self.plan).found)
         yield from purchase_blocks(self.solved_plan, bought)
 
     def to_dict(self) -> dict[str, Any]:

@@ -322,7 +322,8 @@ def _link_text(row: dict[str, Any]) -> str:
     n_shown, n_flows, n_groups = 4, row["n_flows"], row["n_groups"]
     more = ", ..." if n_flows > n_shown else ""
     groups = f" of {n_groups} groups" if n_groups > 1 else ""
-    named = f": NPUs {', '.join(row['flows'][:n_shown])}{more}" if row["flows"] else ""
+    flows = (name.replace("-", "->") for name in row["flows"][:n_shown])
+    named = f": NPUs {', '.join(flows)}{more}" if row["flows"] else ""
     return f"{row['link']}  {n_flows:,.6g} {links.plural('flow', int(n_flows))}{groups}{named}"
 
 

@@ -171,6 +171,15 @@ def test_an_open_plan_is_the_plan_of_its_best_strategy(auto: str, printed: Print
     assert load_plan(auto).step.time == load_plan(auto, written).step.time
 
 
+def test_an_optimum_names_what_compares_other_strategies(auto: str, run) -> None:
+    links = "On links another strategy may be better: optimize PLAN --routing ecmp checks the "
+    ranked = "Others may be nearly as good, within the model's error: search PLAN ranks them"
+    text = run("optimize", auto).out
+    assert f"{links}likely ones there\n{ranked}\n" in text
+    (given,) = run("optimize", auto, "--json").payload["set"]
+    assert ranked not in run("optimize", auto, "--set", given).out
+
+
 def test_fixed_degrees_leave_the_rest_to_the_search(auto: str, printed: Printed) -> None:
     """The best with some degrees is the first with them of all that are ranked."""
     ranked = printed("search", auto, "--top", "6")["best"]

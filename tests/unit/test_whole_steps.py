@@ -456,3 +456,6 @@ def test_contention_names_the_axes_that_share_a_dimension(tmp_path: Path, run) -
     assert "What runs, and how long its bytes take on the links as routed, hidden or not" in lines
     added = "start and steps and for the busiest rank of experts"
     assert f"a step also waits for {added} (docs/check.md)" in lines
+    assert "2,048 sequences in 1 microbatch of 1," in "\n".join(lines)
+    [link] = [line for line in lines if line.startswith("  leaf ")][:1]
+    assert "->" in link.partition(": NPUs ")[2]

@@ -261,7 +261,8 @@ def strategy_words(
     'TP 8 x PP 2 x DP 4'
     """
     m = strategy.n_microbatches
-    batch = f"{strategy.global_batch:,} sequences in {m:,} microbatches of {strategy.microbatch}"
+    parts = f"{m:,} microbatch{'es' * (m > 1)} of {strategy.microbatch}"
+    batch = f"{strategy.global_batch:,} sequences in {parts}"
     words = [degrees_text(strategy), batch]
     if strategy.pp > 1:
         chunks = f", {strategy.interleave} chunks a stage" * (strategy.interleave > 1)

@@ -162,7 +162,8 @@ def _strategy_line(run: PlannedRun) -> str:
     schedule = f", {one.schedule.value}{pipeline}" if one.pp > 1 else ""
     return (
         f"{', '.join(degrees) or 'one NPU'}{schedule}; {int(one.global_batch):,} sequences of "
-        f"{run.model.sequence_tokens:,} in {int(one.n_microbatches):,} microbatches of "
+        f"{run.model.sequence_tokens:,} in {int(one.n_microbatches):,} "
+        f"microbatch{'es' * (int(one.n_microbatches) > 1)} of "
         f"{int(one.microbatch)}; ZeRO {one.zero}, {named[int(one.recompute)]}"
         f"{', sequence parallel' if one.sequence_parallel else ''}"
     )

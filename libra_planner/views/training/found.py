@@ -26,6 +26,13 @@ def found_blocks(found: SearchResult | None) -> Iterator[str]:
         yield from ("", *verdict(found))
 
 
+def optimum_blocks(found: SearchResult | None) -> Iterator[str]:
+    """The same beside a plan's optimum, with the commands that compare other strategies."""
+    yield from links_blocks(found)
+    if found is not None and found.best and found.n_candidates - found.n_not_fitting > 1:
+        yield "Others may be nearly as good, within the model's error: search PLAN ranks them"
+
+
 def links_blocks(found: SearchResult | None) -> Iterator[str]:
     """The same beside times on real links, which no search compares."""
     yield from found_blocks(found)
