@@ -444,10 +444,10 @@ register(
             ("pp", "its pipeline stages", FIRST, "int64"),
             ("dp", "its data parallelism", FIRST, "int64"),
             ("ep", "its expert parallelism", FIRST, "int64"),
-            ("interleave", "its chunks of each stage", HIDDEN, "int64"),
-            ("microbatch", "its sequences of a microbatch", HIDDEN, "int64"),
-            ("zero", "its ZeRO stage", HIDDEN, "int64"),
-            ("recompute", "its recomputation", HIDDEN, "string"),
+            ("interleave", "its chunks of each stage", WHERE_KNOWN, "int64"),
+            ("microbatch", "its sequences of a microbatch", WHERE_KNOWN, "int64"),
+            ("zero", "its ZeRO stage", WHERE_KNOWN, "int64"),
+            ("recompute", "its recomputation", WHERE_KNOWN, "string"),
         )
     ),
     _found(
