@@ -17,14 +17,13 @@ from textual.widgets import DataTable, TextArea
 
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.columns import columns, on_screen
+from libra_planner.tui.pictures.stacked import BarGroup, stacked_bar
 from libra_planner.tui.screens.compare import (
-    BarGroup,
     bar_groups,
     bar_lines,
     compared_rows,
     delta,
     disagreement,
-    stacked_bar,
 )
 from libra_planner.tui.screens.report import decision
 from libra_planner.tui.screens.sweeps import best_so_far

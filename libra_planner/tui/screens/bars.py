@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -14,7 +14,11 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from libra_planner.tui.session import LOADING, Bandwidth
-from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth, format_time
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+    from libra_planner.problem import Problem
 
 _BUTTONS = " [-][+]"
 _LEAST_BAR = 4
@@ -34,6 +38,29 @@ class DimensionRow:
     note: str
     taper: str = ""
     curve: str = ""
+
+
+def dimension_rows(
+    problem: Problem, evaluation: Evaluation | None, bandwidth_GBps: Bandwidth
+) -> Iterator[DimensionRow]:
+    """Beside the bar of every dimension: its taper; with figures its cost and what waits for it."""
+    from libra_planner.tui.pictures.designs import curves
+    from libra_planner.views.plan import taper_texts
+
+    shapes = curves(problem, evaluation.bandwidth_bytes_per_s) if evaluation is not None else []
+
+    tapers = taper_texts(problem.topology, bandwidth_GBps)
+    for i, dimension in enumerate(problem.topology.dimensions):
+        cost_share = waits = ""
+        if evaluation is not None:
+            waits_s = sum(share.seconds for share in evaluation.shares if i in share.dims)
+            cost_usd = evaluation.cost_usd_by_dim[i]
+            cost_share = f"{cost_usd / (evaluation.network_cost_usd or 1.0):.0%}"
+            waits = format_time(waits_s) if waits_s else ""
+        label = problem.topology.labels[i]
+        yield DimensionRow(
+            label, dimension.tier, cost_share, waits, tapers[i], shapes[i] if shapes else ""
+        )
 
 
 def step_GBps(bandwidth_GBps: Bandwidth) -> float:

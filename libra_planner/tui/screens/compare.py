@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from rich.text import Text
@@ -18,6 +18,7 @@ from textual.timer import Timer
 from textual.widgets import DataTable, Static
 
 from libra_planner.tui.dialogs import Prompt
+from libra_planner.tui.pictures.stacked import BarGroup, inked_lines
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import MOST_LETTERS, Pin
 from libra_planner.tui.starts import equals_note
@@ -56,46 +57,8 @@ class ComparedRow:
         return [*known, *(i for i in range(len(self.texts)) if i not in known)]
 
 
-@dataclass(frozen=True)
-class BarGroup:
-    """One figure of every pinned design as bars from zero.
-
-    Parameters
-    ----------
-    title : what is drawn, and what the parts of a bar are drawn with.
-    parts : of every design, stacked; the same unit for all.
-    texts : beside the bars.
-    """
-
-    title: str
-    parts: Sequence[Sequence[float]]
-    texts: Sequence[str]
-
-    def lines(self, names: Sequence[str], longest: int) -> Iterator[str]:
-        """Title and bars, the longest of which has ``longest`` cells."""
-        tail, head = max(map(len, self.texts)), max(map(len, names))
-        top = max(map(sum, self.parts)) or 1.0
-        yield self.title
-        for name, parts, text in zip(names, self.parts, self.texts, strict=True):
-            drawn = stacked_bar(parts, top, longest)
-            yield f" {name:<{head}} {drawn:<{longest}} {text:>{tail}}"
-
-
 _LEAST_BAR = 16
 """Cells below which bars say too little."""
-
-_INKS = "█░"
-
-
-def stacked_bar(parts: Sequence[float], top: float, n_cells: int) -> str:
-    """Parts one after the other, each in its own ink; ``top`` would fill all cells.
-
-    >>> stacked_bar((3.0, 1.0), 8.0, 8), stacked_bar((8.0,), 8.0, 4)
-    ('███░', '████')
-    """
-    ends = [round(sum(parts[:i]) / top * n_cells) for i in range(len(parts) + 1)]
-    pairs = zip(_INKS, pairwise(ends), strict=False)
-    return "".join(ink * (end - begin) for ink, (begin, end) in pairs)
 
 
 def bar_lines(pins: Sequence[Pin], n_cells: int) -> list[str]:
@@ -225,6 +188,19 @@ def _memory_bytes(problem: Problem, _: Evaluation) -> float | None:
     return max((one.total_bytes for one in problem.step.memories.values()), default=None)
 
 
+def _band(end: int) -> _Number:
+    """The least (0) or the most (1) of the error band of a step time (C23)."""
+    return lambda _, of: None if of.band_s is None else of.band_s[end]
+
+
+def _whole_parts_usd(problem: Problem, evaluation: Evaluation) -> float | None:
+    """What the network costs as it is bought; nothing where that is the network cost itself."""
+    from libra_planner.views.bought.whole_ports import network_bill_usd
+
+    bill_usd = network_bill_usd(problem, evaluation)
+    return None if problem.prices.bills is not None else bill_usd
+
+
 def _bandwidth(dim: int) -> _Number:
     return lambda _, of: (
         of.bandwidth_bytes_per_s[dim] if dim < len(of.bandwidth_bytes_per_s) else None
@@ -243,11 +219,14 @@ _PER_SEQUENCE = "time / sequence"
 
 _FIGURES: tuple[_Figure, ...] = (
     ("step time", lambda _, of: of.step_time_s, format_time),
+    ("  band, least", _band(0), format_time),
+    ("  band, most", _band(1), format_time),
     ("  compute", lambda _, of: of.compute_s, format_time),
     ("  exposed comm.", lambda _, of: of.communication_s, format_time),
     ("on own links", lambda _, of: of.real_link_step_time_s, format_time),
     (_PER_SEQUENCE, _per_sequence_s, format_time),
     ("network cost", lambda _, of: of.network_cost_usd, format_usd),
+    ("  in whole parts", _whole_parts_usd, format_usd),
     ("system cost", lambda _, of: of.cost_usd if of.fixed_cost_usd else None, format_usd),
     (
         "time x cost",
@@ -259,7 +238,10 @@ _FIGURES: tuple[_Figure, ...] = (
     ("perf/cost vs equal", lambda _, of: of.perf_per_cost_vs_equal, "{:.3f}x".format),
 )
 
-_OF_A_STEP = ("step time", "  compute", "  exposed comm.", "on own links", "time x cost")
+_OF_A_STEP = (
+    *("step time", "  band, least", "  band, most", "  compute", "  exposed comm."),
+    *("on own links", "time x cost"),
+)
 """Figures that only steps of the same work share."""
 
 
@@ -480,20 +462,6 @@ class ComparePane(Pane):
         if self.session.pins:
             self.session.unpin(self._chosen)
             self.show_session()
-
-
-def inked_lines(lines: list[str]) -> Text:
-    """Bars in colours that keep neighbours apart, as on the first screen."""
-    text = Text(no_wrap=True, overflow="crop")
-    nth = 0
-    for line in lines:
-        nth = nth + 1 if line.startswith(" ") else 0
-        shown = Text(f"{line}\n", "" if nth else "bold")
-        if nth:
-            shown.highlight_regex(r"[█░]+", "cyan" if nth % 2 else "dark_cyan")
-        text.append_text(shown)
-    text.rstrip()
-    return text
 
 
 def _fault(name: str) -> str:

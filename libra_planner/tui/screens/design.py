@@ -19,8 +19,8 @@ from libra_planner.errors import Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.screens.bars import (
     Bandwidths,
-    DimensionRow,
     changed_bandwidth,
+    dimension_rows,
     step_GBps,
     traded_bandwidth,
 )
@@ -45,29 +45,6 @@ if TYPE_CHECKING:
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9
 """Digits of smaller gaps are rounding."""
-
-
-def dimension_rows(
-    problem: Problem, evaluation: Evaluation | None, bandwidth_GBps: Bandwidth
-) -> Iterator[DimensionRow]:
-    """Beside the bar of every dimension: its taper; with figures its cost and what waits for it."""
-    from libra_planner.tui.pictures.designs import curves
-    from libra_planner.views.plan import taper_texts
-
-    shapes = curves(problem, evaluation.bandwidth_bytes_per_s) if evaluation is not None else []
-
-    tapers = taper_texts(problem.topology, bandwidth_GBps)
-    for i, dimension in enumerate(problem.topology.dimensions):
-        cost_share = waits = ""
-        if evaluation is not None:
-            waits_s = sum(share.seconds for share in evaluation.shares if i in share.dims)
-            cost_usd = evaluation.cost_usd_by_dim[i]
-            cost_share = f"{cost_usd / (evaluation.network_cost_usd or 1.0):.0%}"
-            waits = format_time(waits_s) if waits_s else ""
-        label = problem.topology.labels[i]
-        yield DimensionRow(
-            label, dimension.tier, cost_share, waits, tapers[i], shapes[i] if shapes else ""
-        )
 
 
 def headline(problem: Problem, evaluation: Evaluation, *, searched: bool = False) -> Table:
@@ -110,21 +87,15 @@ def _headline(
     problem: Problem, evaluation: Evaluation, *, searched: bool
 ) -> Iterator[tuple[str, str, str]]:
     """Names, figures and what is said of them."""
-    from libra_planner.views.plan import option_text
-
     mean, equal = " (mean)" if evaluation.members else "", evaluation.equal
-    system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
     per_cost, compute = evaluation.perf_per_cost_vs_equal, format_time(evaluation.compute_s)
     yield "NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}"
     yield from _strategy(problem, searched=searched)
     yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
     yield "", "", f"and {format_time(evaluation.communication_s)} exposed comm."
-    if problem.prices.bills is None:
-        yield "Cost", format_usd(evaluation.network_cost_usd), f" network{system}"
-    else:
-        network = f" bill, {format_usd(evaluation.network_cost_usd)} of it network"
-        yield "Cost", format_usd(evaluation.cost_usd), network
-        yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
+    if evaluation.band_s is not None:
+        yield "", " to ".join(map(format_time, evaluation.band_s)), " error band"
+    yield from _cost(problem, evaluation)
     each = format_bandwidth(equal.bandwidth_bytes_per_s[0])
     if (speedup := evaluation.speedup_vs_equal) is not None:
         yield "Speedup", f"{speedup:.3f}x", f" vs equal: {each} each"
@@ -140,6 +111,24 @@ def _headline(
     if evaluation.exact_step_time_s is not None:
         text = f" ({evaluation.model_gap:.3f}x of the model)"
         yield "Exact", format_time(evaluation.exact_step_time_s), text
+
+
+def _cost(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
+    """The network's cost, and that of its whole parts where it is far from it, as ``optimize``."""
+    from libra_planner.views.bought.whole_ports import far_bill_usd
+    from libra_planner.views.plan import option_text
+
+    network = format_usd(evaluation.network_cost_usd)
+    if problem.prices.bills is not None:
+        yield "Cost", format_usd(evaluation.cost_usd), f" bill, {network} of it network"
+        yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
+        return
+    bill_usd = far_bill_usd(problem, evaluation)
+    linear = "" if bill_usd is None else ", linear"
+    system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
+    yield "Cost", network, f" network{system}{linear}"
+    if bill_usd is not None:
+        yield "", f"about {format_usd(bill_usd)}", " in whole parts"
 
 
 def verdict(problem: Problem, evaluation: Evaluation) -> Text:
@@ -305,7 +294,7 @@ class DesignPane(Pane):
                 card.show(Text(text))
             return
         from libra_planner.views.design import time_table, workload_table
-        from libra_planner.views.plan import result_notes
+        from libra_planner.views.plan import band_lines, result_notes
         from libra_planner.views.renderers.terminal import note_lines, panel_table
         from libra_planner.views.training.memory import memory_lines
 
@@ -320,7 +309,8 @@ class DesignPane(Pane):
             group = panel_table(workload_table(evaluation), {name: name for name in names})
             tables.insert(0, group)
         cards[3].show(Group(*tables))
-        notes = [*memory_lines(problem), *result_notes(problem, evaluation)]
+        band = band_lines(problem, evaluation.band_s)
+        notes = [*band, *memory_lines(problem), *result_notes(problem, evaluation)]
         cards[4].show(note_lines(notes))
         if self._drawing is not None:
             self._drawing.stop()

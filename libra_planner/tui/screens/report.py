@@ -22,7 +22,8 @@ from textual.widgets import Input, Label, Select
 from libra_planner.files import read_text, write_files
 from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.files import edited_text, typed_path
-from libra_planner.tui.screens.compare import bar_lines, compared_rows, inked_lines
+from libra_planner.tui.pictures.stacked import inked_lines
+from libra_planner.tui.screens.compare import bar_lines, compared_rows
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Pin, Report
 from libra_planner.tui.widgets import Card, Checklist, Drawn
@@ -130,7 +131,7 @@ def figures_table(pins: Sequence[Pin], n_cells: int) -> Table:
     return table
 
 
-_FIRST = ("step time", "network cost", "perf/cost vs equal", "rules")
+_FIRST = ("step time", "network cost", "  in whole parts", "perf/cost vs equal", "rules")
 _SAID = ("plan", "settings", "")
 """Rows of Compare: those that decide, and those that the report says anyway."""
 
