@@ -182,7 +182,7 @@ class Plan(Shown, Problem):
         --------
         >>> import libra_planner as lp
         >>> lp.load_plan("01_gpt3_4d").pareto(4)
-        <Frontier: 4 designs, from $4.11M and 7.224 s to $9.53M and 722.412 ms>
+        <Frontier: 4 designs, from $4.23M and 1.445 s to $9.53M and 722.412 ms>
         """
         from libra_planner.api.optima import pareto
 
