@@ -27,15 +27,43 @@ class FailureCase:
     Parameters
     ----------
     name : what is: ``seed 3``, or such as ``dim4: leaf 0 - spine 5``.
+    part : its kind where one part fails: ``dim4: leaf - spine cable``, ``dim4: spine``.
+    whole_step_time_s : of the same routing with nothing broken.
     step_time_s : effective; infinite where hosts are cut off.
     fim_percent : of the most unbalanced dimension; nan where hosts are cut off.
+    efficiency : share of its whole links that collectives get, by dimension; empty where hosts
+        are cut off.
     disconnected : names hosts that no path joins any more; empty if all are joined.
     """
 
     name: str
+    part: str
+    whole_step_time_s: float
     step_time_s: float
     fim_percent: float
+    efficiency: tuple[float, ...] = ()
     disconnected: str = ""
+
+    @property
+    def slowdown(self) -> float:
+        """Step time over that of the same routing with nothing broken."""
+        return self.step_time_s / self.whole_step_time_s
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """A kind of part without which NICs have no path to any other.
+
+    Parameters
+    ----------
+    part : such as ``dim4: leaf``.
+    n_parts : of the design.
+    n_ports : of NICs that each one's failure cuts off.
+    """
+
+    part: str
+    n_parts: int
+    n_ports: int
 
 
 @dataclass(frozen=True)
@@ -44,24 +72,46 @@ class FailureStudy:
 
     Parameters
     ----------
-    whole_step_time_s : effective step time of the whole fabric, mean over the same seeds.
-    most_whole_step_time_s : the same of the slowest of these routings.
+    whole : with nothing broken, over the same seeds.
     cases : in the order of the draws, or worst first for single failures.
+    cut_off : of a study of single failures: what cuts NICs off, whichever of its kind fails.
     """
 
-    whole_step_time_s: float
-    most_whole_step_time_s: float
+    whole: CheckReport = field(repr=False)
     cases: tuple[FailureCase, ...] = field(repr=False)
+    cut_off: tuple[CutOff, ...] = ()
+
+    @property
+    def whole_step_time_s(self) -> float:
+        """Effective step time with nothing broken, mean over the seeds."""
+        return float(self.whole.effective_step_time_s.mean())
+
+    @property
+    def most_whole_step_time_s(self) -> float:
+        """The same of the slowest of these routings."""
+        return float(self.whole.effective_step_time_s.max())
+
+    @property
+    def joined(self) -> tuple[FailureCase, ...]:
+        """The cases in which all hosts are joined."""
+        return tuple(case for case in self.cases if not case.disconnected)
+
+    @property
+    def by_part(self) -> dict[str, tuple[FailureCase, ...]]:
+        """The cases of single failures by what fails, in the order of the study's network."""
+        parts = dict.fromkeys(case.part for case in self.cases)
+        order = sorted(parts, key=lambda part: (part.partition(": ")[0], " - " not in part, part))
+        return {part: tuple(x for x in self.cases if x.part == part) for part in order}
 
     @property
     def step_time_s(self) -> Array:
         """Of the cases in which all hosts are joined, shape (n_joined,)."""
-        return np.array([case.step_time_s for case in self.cases if not case.disconnected])
+        return np.array([case.step_time_s for case in self.joined])
 
     @property
     def fim_percent(self) -> Array:
         """Of the cases in which all hosts are joined, shape (n_joined,)."""
-        return np.array([case.fim_percent for case in self.cases if not case.disconnected])
+        return np.array([case.fim_percent for case in self.joined])
 
     @property
     def n_disconnected(self) -> int:
@@ -99,60 +149,81 @@ def drawn_failures(
         lost = {"n_links": n_links, "n_spines": n_spines}
         return {dim: clos.fail(whole, seed=seed + dim, **lost) for dim, whole in dims.items()}
 
-    cases = ((f"seed {seed}", seed, fabrics(seed)) for seed in listed)
+    cases = (("", f"seed {seed}", seed, fabrics(seed)) for seed in listed)
     return _study(check, policy, listed, cases, n_cases=len(listed), progress=progress)
 
 
 def every_single_failure(
     check: LinkCheck, policy: Policy, *, seed: int = 0, progress: Progress | None = None
 ) -> FailureStudy:
-    """The N-1 study: each cable between switches and each spine alone, worst first.
+    """The N-1 study: each cable between switches, each spine and core alone, worst first.
 
     Raises
     ------
     SpecError
         For a design without links between switches.
     """
-    singles = [
-        (f"{check.design.dimensions[dim].label}: {name}", dim, whole, links)
-        for dim, whole in _layered(check.design).items()
-        for name, links in clos.single_failures(whole)
-    ]
+    dims = _layered(check.design)
+    labels = {dim: check.design.dimensions[dim].label for dim in dims}
+    singles = [(dim, one) for dim, whole in dims.items() for one in clos.single_failures(whole)]
     cases = (
-        (name, seed, {dim: clos.with_failed(whole, lost)}) for name, dim, whole, lost in singles
+        (*_named(labels[dim], one), seed, {dim: clos.with_failed(dims[dim], one.links)})
+        for dim, one in singles
     )
     study = _study(check, policy, [seed], cases, n_cases=len(singles), progress=progress)
-    return replace(study, cases=tuple(sorted(study.cases, key=lambda case: -case.step_time_s)))
+    cut_off = tuple(one for dim, whole in dims.items() for one in _cut_off(labels[dim], whole))
+    worst_first = tuple(sorted(study.cases, key=lambda case: -case.step_time_s))
+    return replace(study, cases=worst_first, cut_off=cut_off)
+
+
+def _named(label: str, one: clos.SingleFailure) -> tuple[str, str]:
+    """Kind and name of what fails in a dimension."""
+    return f"{label}: {one.part}", f"{label}: {one.name}"
+
+
+def _cut_off(label: str, fabric: Clos) -> Iterator[CutOff]:
+    """Leaves, and cables of NICs: a NIC has no second way to another leaf."""
+    yield CutOff(f"{label}: leaf", fabric.total_leaves, fabric.hosts_per_leaf)
+    yield CutOff(f"{label}: NIC - leaf cable", fabric.n_hosts, 1)
 
 
 def _study(
     check: LinkCheck,
     policy: Policy,
     seeds: Sequence[int],
-    cases: Iterable[tuple[str, int, Mapping[int, Clos]]],
+    cases: Iterable[tuple[str, str, int, Mapping[int, Clos]]],
     *,
     n_cases: int,
     progress: Progress | None,
 ) -> FailureStudy:
     """The check by itself, and with fabrics of some dimensions in place of its own."""
     check = check.with_schedule(policy, seeds)
-    whole_s = check.report(policy, seeds=seeds).effective_step_time_s
+    whole = check.report(policy, seeds=seeds)
+    whole_s = dict(zip(seeds, whole.effective_step_time_s.tolist(), strict=True))
     found = []
-    for name, seed, fabrics in cases:
-        ports = check.problem.topology.ports
-        built = (
-            replace(one, fabric=fabrics.get(port, one.fabric)) if one.fabric else one
-            for port, one in zip(ports, check.design.dimensions, strict=True)
-        )
-        design = replace(check.design, dimensions=tuple(built))
+    for part, name, seed, fabrics in cases:
+        design = _broken(check, fabrics)
         try:
-            broken = replace(check, design=design, is_brief=True)
-            found.append(FailureCase(name, *broken.figures(policy, seed)))
+            figures = replace(check, design=design, is_brief=True).figures(policy, seed)
         except Disconnected as error:
-            found.append(FailureCase(name, float("inf"), float("nan"), str(error)))
+            cut = FailureCase(name, part, whole_s[seed], math.inf, math.nan)
+            found.append(replace(cut, disconnected=str(error)))
+        else:
+            got = tuple(check.sent.efficiency(figures[2], i) for i in range(len(design.dimensions)))
+            found.append(FailureCase(name, part, whole_s[seed], *figures[:2], got))
         if progress is not None:
             progress(len(found), n_cases)
-    return FailureStudy(float(whole_s.mean()), float(whole_s.max()), tuple(found))
+    return FailureStudy(whole, tuple(found))
+
+
+def _broken(check: LinkCheck, fabrics: Mapping[int, Clos]) -> RealizedDesign:
+    """The design with other fabrics in some dimensions."""
+    ports = check.problem.topology.ports
+    built = (
+        replace(one, fabric=fabrics.get(port, one.fabric)) if one.fabric else one
+        for port, one in zip(ports, check.design.dimensions, strict=True)
+    )
+    return replace(check.design, dimensions=tuple(built))
 
 
 def _layered(design: RealizedDesign) -> dict[int, Clos]:

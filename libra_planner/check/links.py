@@ -15,9 +15,10 @@ from typing import Self
 
 import numpy as np
 
+from libra_planner.check.delivered import SentBytes
 from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.sends import factors_of, own_link_factors
+from libra_planner.check.sends import own_link_factors
 from libra_planner.check.traffic import (
     Decision,
     PhaseKey,
@@ -377,14 +378,15 @@ class LinkCheck:
         runs = self.runs(policy, listed, progress)
         return self._scheduled(runs)._report(policy, listed, runs)
 
-    def figures(self, policy: Policy, seed: int) -> tuple[float, float]:
-        """Effective step time, s, and FIM in percent of one routing, and nothing else.
+    def figures(self, policy: Policy, seed: int) -> tuple[float, float, Slowdown]:
+        """Effective step time, s, FIM in percent and factors of one routing, and nothing else.
 
         Algorithms have to be decided on: see :meth:`with_schedule`.
         """
         (run,) = self.runs(policy, [seed])
         fims = [self._imbalance(run, dim, "fim_percent") for dim in range(len(self.bandwidth_Bps))]
-        return self.step_time_s(self._slowdown(run, "time_factor")), float(np.fmax.reduce(fims))
+        slowdown = self._slowdown(run, "time_factor")
+        return self.step_time_s(slowdown), float(np.fmax.reduce(fims)), slowdown
 
     def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)
@@ -496,24 +498,22 @@ class LinkCheck:
         key = shares, step.model, slowdown
         return self.memo.steps.of(key, lambda: step.slowed(slowdown).time)
 
+    @cached_property
+    def sent(self) -> SentBytes:
+        """What an NPU sends in a step."""
+        return SentBytes.of_users(self._users, self.bytes_of)
+
     def _dimension(
         self, dim: int, runs: list[Run], routed: list[Slowdown], ideal: list[Slowdown]
     ) -> DimensionReport:
-        uses = [one for one in self._users if one.group.sizes[dim] > 1]
-        sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
         built = self.design.dimensions[dim]
-
-        def efficiency(slowdown: Slowdown) -> float:
-            factors = [factors_of(slowdown, one)[dim] for one in uses]
-            return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
-
         return DimensionReport(
             label=built.label,
             tier=built.tier,
             asked_Bps=built.asked_Bps,
             bandwidth_Bps=built.bandwidth_Bps,
-            ideal_efficiency=float(np.mean([efficiency(one) for one in ideal])),
-            efficiency=np.array([efficiency(one) for one in routed]),
+            ideal_efficiency=float(np.mean([self.sent.efficiency(one, dim) for one in ideal])),
+            efficiency=np.array([self.sent.efficiency(one, dim) for one in routed]),
             fim_percent=np.array([self._imbalance(run, dim, "fim_percent") for run in runs]),
             fim_floor_percent=self._imbalance(runs[0], dim, "fim_floor_percent"),
         )

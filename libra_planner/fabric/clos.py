@@ -511,19 +511,48 @@ def spine_failures(fabric: Clos) -> Indices:
     return np.concatenate([up, fabric.reverse(up)], axis=1)
 
 
-def single_failures(fabric: Clos) -> Iterator[tuple[str, Indices]]:
-    """Every N-1 case: a name, and the links that are down; first cables, then spines.
+def core_failures(fabric: Clos) -> Indices:
+    """All links of every core, shape (n_cores of all planes, links of a core)."""
+    n_cores = fabric.n_switches.get("core", 0)
+    if not n_cores:
+        return np.zeros((0, 0), dtype=np.int64)
+    positions = (fabric.n_spines, fabric.n_cores, fabric.core_parallel)
+    shape = (fabric.n_planes, fabric.n_pods, *positions)
+    up = fabric.layer("spine_up").start + np.arange(np.prod(shape)).reshape(shape)
+    up = up.transpose(0, 2, 3, 1, 4).reshape(n_cores, -1)
+    return np.concatenate([up, fabric.reverse(up)], axis=1)
+
+
+class SingleFailure(NamedTuple):
+    """One part that fails alone.
+
+    Parameters
+    ----------
+    part : its kind, such as ``leaf - spine cable``, or ``spine``.
+    name : such as ``leaf 0 - spine 5``.
+    links : that are down then.
+    """
+
+    part: str
+    name: str
+    links: Indices
+
+
+def single_failures(fabric: Clos) -> Iterator[SingleFailure]:
+    """Every N-1 case: first cables, then spines and cores.
 
     Equal switches are not merged: which of them fails matters as soon as flows have paths.
 
-    >>> names = [name for name, _ in single_failures(Clos(1, 2, 1, 1.0, 1.0))]
-    >>> names[0], names[-1]
-    ('leaf 0 - spine 0', 'spine 0')
+    >>> found = [(one.part, one.name) for one in single_failures(Clos(1, 2, 1, 1.0, 1.0))]
+    >>> found[0], found[-1]
+    (('leaf - spine cable', 'leaf 0 - spine 0'), ('spine', 'spine 0'))
     """
+    first_core = next((x.start for x in fabric.layers if x.name == "spine_up"), fabric.n_links)
     for links in cable_failures(fabric):
-        yield fabric.link_name(int(links[0])).replace(" -> ", " - "), links
-    for spine, links in enumerate(spine_failures(fabric)):
-        yield f"spine {spine}", links
+        part = "leaf - spine cable" if links[0] < first_core else "spine - core cable"
+        yield SingleFailure(part, fabric.link_name(int(links[0])).replace(" -> ", " - "), links)
+    for tier, lost in (("spine", spine_failures(fabric)), ("core", core_failures(fabric))):
+        yield from (SingleFailure(tier, f"{tier} {i}", links) for i, links in enumerate(lost))
 
 
 def with_failed(fabric: Clos, links: Indices) -> Clos:

@@ -53,7 +53,7 @@ class LinkQuestion:
     fail_links, fail_spines : that fail, drawn for every seed.
     algorithms : what runs where a plan names nothing, by the name of a
         :class:`~libra_planner.check.traffic.Selection`.
-    single_failures : whether every cable and spine also fails alone.
+    single_failures : whether every cable, spine and core also fails alone.
     trace : a flow to follow.
     """
 

@@ -362,6 +362,32 @@ def test_single_failures_are_worst_first(small, run) -> None:
     assert text.count("\n  dim1: ") == 2
 
 
+def test_failures_are_told_by_what_fails_and_by_tier(small, run) -> None:
+    """Of two uplinks one is left: 7.5 of 10 GB/s; without a leaf, or a NIC's cable, none is."""
+    arguments = ("check", small(), "--policy", "spray", "--n-1")
+    found = run(*arguments, "--json").payload["single_failures"]
+    parts = {
+        one["part"]: (one["n_parts"], one["slowdown_mean"], one["n_ports_cut_off"])
+        for one in found["parts"]
+    }
+    slower = pytest.approx(1.8 / 1.6)
+    assert parts == {
+        "dim1: leaf - spine cable": (4, slower, 0),
+        "dim1: spine": (2, slower, 0),
+        "dim1: leaf": (2, None, 2),
+        "dim1: NIC - leaf cable": (4, None, 1),
+    }
+    [tier] = found["tiers"]
+    assert (tier["whole_GBps"], tier["least_GBps"]) == pytest.approx((10, 7.5))
+    text = run(*arguments).out
+    assert re.search(r"dim1: spine +2 +\+12.50% +\+12.50% +0  spine [01] *\n", text)
+    assert re.search(r"dim1: leaf +2 +stops +stops +2  any *\n", text)
+    assert re.search(r"dim1 +\S+ +10.00 +7.50 +7.50 *\n", text)
+    drawn = run("check", small(), "--policy", "spray", "--fail-links", "1", "--json").payload
+    assert drawn["failures"]["tiers"] == [pytest.approx(tier)]
+    assert "parts" not in drawn["failures"]
+
+
 def test_failures_that_cut_hosts_off_are_named(small, run) -> None:
     one = ("--fail-links", "1", "--seed", "0", "--json")
     found = run("check", small(ONE_UPLINK), *one).payload["failures"]

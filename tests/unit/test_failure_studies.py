@@ -105,7 +105,7 @@ def test_the_worst_single_failure_is_the_worst_of_all(policy: Policy, tmp_path) 
     built = check.design.dimensions[0]
     assert isinstance(built.fabric, Clos)
     expected = {}
-    for name, links in single_failures(built.fabric):
+    for _, name, links in single_failures(built.fabric):
         broken = replace(built, fabric=with_failed(built.fabric, links))
         design = replace(check.design, dimensions=(broken,))
         report = replace(check, design=design).report(policy, seeds=[1])
@@ -118,6 +118,21 @@ def test_the_worst_single_failure_is_the_worst_of_all(policy: Policy, tmp_path) 
     assert times == sorted(times, reverse=True)
     if policy is SPRAY:
         assert times == pytest.approx([0.010 + 0.014 * 4 / 3] * 12)
+
+
+def test_cores_fail_alone_too() -> None:
+    """A core has a cable to its spine of every pod, in its plane alone."""
+    sizes = {"n_parallel": 1, "n_pods": 2, "n_cores": 2, "core_parallel": 1, "n_planes": 2}
+    fabric = Clos(2, 2, 2, host_Bps=1.0, uplink_Bps=1.0, core_Bps=1.0, **sizes)
+    found = list(single_failures(fabric))
+    cores = {one.name: one.links for one in found if one.part == "core"}
+    assert len(cores) == fabric.n_switches["core"] == 8
+    for name, links in cores.items():
+        ends = [i for i in range(fabric.n_links) if name in fabric.link_name(i).split(" -> ")]
+        assert sorted(links) == ends
+        assert len(ends) == 2 * 2  # Pods, directions.
+    counts = {"leaf - spine cable": 16, "spine - core cable": 16, "spine": 8, "core": 8}
+    assert {part: sum(one.part == part for one in found) for part in counts} == counts
 
 
 def test_a_single_failure_that_cuts_hosts_off_comes_first(tmp_path) -> None:

@@ -512,7 +512,7 @@ def test_failed_cables_and_spines_by_hand() -> None:
     fabric = Clos(2, 3, 2, 1e9, 1e9)  # host_up 0-5, leaf_up 6-11, spine_down 12-17
     assert cable_failures(fabric).tolist() == [[i, i + 6] for i in range(6, 12)]
     assert spine_failures(fabric).tolist() == [[6, 8, 10, 12, 14, 16], [7, 9, 11, 13, 15, 17]]
-    names = [name for name, _ in single_failures(fabric)]
+    names = [one.name for one in single_failures(fabric)]
     assert names[:3] == ["leaf 0 - spine 0", "leaf 0 - spine 1", "leaf 1 - spine 0"]
     assert names[-2:] == ["spine 0", "spine 1"]
     assert spine_failures(Clos(4, host_Bps=1.0)).shape == (0, 0)

@@ -139,7 +139,7 @@ _ALGORITHMS = ("library", "fastest", "compare")
 
 def _check() -> Arguments:
     what = f"{_PLAN_FILE}; several are jobs that share the outermost dimension"
-    once = "also every single cable and spine failed, worst first"
+    once = "also every single cable, spine and core failed, by kind and worst first"
     algorithms = (
         "where the plan names none: what NCCL runs (default), the faster of ring and "
         "halving-doubling, or what NCCL runs beside the times of all others"
