@@ -225,6 +225,17 @@ def close_names(name: str, known: Iterable[str]) -> list[str]:
     return [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
 
 
+def nearest_divisors(name: str, wrong: int, of: int) -> str:
+    """How to correct a number that should divide another: the nearest that do.
+
+    >>> nearest_divisors("pp", 3, 1024), nearest_divisors("tp", 96, 64)
+    ('write pp 2 or 4', 'write tp 64')
+    """
+    below = next(n for n in range(min(wrong, of), 0, -1) if of % n == 0)
+    above = next((n for n in range(wrong + 1, of + 1) if of % n == 0), below)
+    return f"write {name} " + " or ".join(map(str, dict.fromkeys((below, above))))
+
+
 def closest_dimension(name: str, known: Iterable[str]) -> str:
     """How to correct a name that no dimension has: all of them for a number, else the nearest."""
     return f"known: {', '.join(known)}" if is_numbered(name) else closest(name, known)

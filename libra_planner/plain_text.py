@@ -65,3 +65,43 @@ def spreadsheet_text(text: str) -> str:
     """
     shown = visible(text)
     return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown
+
+
+_GLUED = re.compile(
+    r"(?<=[\d%)]) (?=[A-Za-z(])"  # 3.734 s, 4 x, 9.4% (
+    r"|(?<=[A-Z\d]) (?=\d)"  # TP 4, ZeRO 1
+    r"|(?<=[<>=+]) (?=[\d$])"  # >= 2, + 4.584 GB
+    r"|(?<= x) (?=[A-Z\d])"  # x CP 2
+    r"|(?<=[\dkMB]) (?=linear)|(?<=GB/s) (?=per NPU)"
+    r"|(?<=part) (?=in)|(?<= in) (?=\d)|(?<= to) (?=\d)|(?<=ZeRO) |(?<=about) |(?<= line) "
+)
+"""Spaces inside of a figure, where no line ends."""
+_LEAST_FILLED = 0.5
+"""Share of a line that is full enough to end it behind a comma or a sign."""
+
+
+def line_breaks(text: str, width: int) -> list[int]:
+    """Where lines begin that hold a text, of ``width`` letters at most: never inside of a figure.
+
+    A line ends behind a comma, semicolon or colon, or before a sign, where that leaves it full
+    enough.
+
+    >>> text = "Step time 3.734 s (3.524 s compute), network cost $11.94M linear"
+    >>> line_breaks(text, 30), line_breaks(text, 14), line_breaks(text, 99)
+    ([27, 58], [10, 18, 27, 37, 50], [])
+    """
+    glued = {found.start() for found in _GLUED.finditer(text)}
+    spaces = [i for i, letter in enumerate(text) if letter == " " and i not in glued]
+    starts, start = [], 0
+    while len(text) - start > width:
+        room = [i for i in spaces if start < i <= start + width]
+        full = [i for i in room if i - start >= _LEAST_FILLED * width]
+        ends = [i for i in full if text[i - 1] in ",;:" or text[i + 1 : i + 2] in {"+", "="}]
+        end = next(iter(ends[-1:] or room[-1:]), None) or next(
+            (i for i in spaces if i > start + width), None
+        )
+        if end is None:
+            break
+        start = end + 1
+        starts.append(start)
+    return starts

@@ -98,10 +98,11 @@ class FailureStudy:
 
     @property
     def by_part(self) -> dict[str, tuple[FailureCase, ...]]:
-        """The cases of single failures by what fails, in the order of the study's network."""
-        parts = dict.fromkeys(case.part for case in self.cases)
-        order = sorted(parts, key=lambda part: (part.partition(": ")[0], " - " not in part, part))
-        return {part: tuple(x for x in self.cases if x.part == part) for part in order}
+        """The cases of single failures by what fails, from the leaf up."""
+        labels = sorted({case.part.partition(": ")[0] for case in self.cases})
+        parts = [f"{label}: {part}" for label in labels for part in clos.SINGLE_PARTS]
+        found = {part: tuple(x for x in self.cases if x.part == part) for part in parts}
+        return {part: cases for part, cases in found.items() if cases}
 
     @property
     def step_time_s(self) -> Array:

@@ -45,7 +45,7 @@ _LONG_S = 60
 """From which on people are told how long something takes."""
 
 PIPE_WIDTH = 200
-"""Columns when stdout is not a terminal and COLUMNS does not say: nothing wraps."""
+"""Columns when stdout is not a terminal and COLUMNS does not say: only the first lines wrap."""
 
 
 def answer(
@@ -67,7 +67,7 @@ def answer(
     then : what people do next, if anything.
     """
     if not options.json:
-        show(blocks)
+        show(blocks, with_head=True)
         hint(then)
     elif with_source:
         source = {"plan": str(Path(options.plan).resolve()), "set": options.settings}
@@ -111,14 +111,15 @@ def print_json(payload: dict[str, Any], default: Callable[[Any], Any] | None = N
     print(json.dumps(payload, indent=2, allow_nan=False, default=default))
 
 
-def show(blocks: Iterable[Block]) -> None:
-    """Print what a view says for people."""
+def show(blocks: Iterable[Block], *, with_head: bool = False) -> None:
+    """Print what a view says for people; with a head, lines before the first table are short."""
     from libra_planner.views.renderers import terminal
 
     asked = os.environ.get("COLUMNS", "")
     is_asked = asked.isascii() and asked.isdecimal() and int(asked) > 0
-    width = None if sys.stdout.isatty() or is_asked else PIPE_WIDTH
-    terminal.show(terminal.PlainConsole(highlight=False, width=width), blocks)
+    wraps = sys.stdout.isatty() or is_asked
+    console = terminal.PlainConsole(highlight=False, width=None if wraps else PIPE_WIDTH)
+    terminal.show(console, blocks, is_wrapped=wraps, has_head=with_head)
 
 
 def say(lines: Iterable[str], file: TextIO | None = None) -> None:

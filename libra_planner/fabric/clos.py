@@ -523,6 +523,10 @@ def core_failures(fabric: Clos) -> Indices:
     return np.concatenate([up, fabric.reverse(up)], axis=1)
 
 
+SINGLE_PARTS = ("leaf - spine cable", "spine - core cable", "spine", "core")
+"""Kinds of parts that fail alone, in the order of a path up."""
+
+
 class SingleFailure(NamedTuple):
     """One part that fails alone.
 
@@ -549,9 +553,11 @@ def single_failures(fabric: Clos) -> Iterator[SingleFailure]:
     """
     first_core = next((x.start for x in fabric.layers if x.name == "spine_up"), fabric.n_links)
     for links in cable_failures(fabric):
-        part = "leaf - spine cable" if links[0] < first_core else "spine - core cable"
+        part = SINGLE_PARTS[int(links[0] >= first_core)]
         yield SingleFailure(part, fabric.link_name(int(links[0])).replace(" -> ", " - "), links)
-    for tier, lost in (("spine", spine_failures(fabric)), ("core", core_failures(fabric))):
+    for tier, lost in zip(
+        SINGLE_PARTS[2:], (spine_failures(fabric), core_failures(fabric)), strict=True
+    ):
         yield from (SingleFailure(tier, f"{tier} {i}", links) for i, links in enumerate(lost))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from libra_planner.errors import Fault, refuse
+from libra_planner.errors import Fault, nearest_divisors, refuse
 from libra_planner.workload.memory.stages import most_layers
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
@@ -58,9 +59,9 @@ def _chunk_faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
 def _faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
     heads, seq = model.attention.n_heads, model.sequence_tokens
     if heads % one.tp:
-        yield _divisor("tp", one.tp, f"the {heads} heads of {model.name}")
+        yield _divisor("tp", one, heads, f"{heads} heads of {model.name}")
     if seq % one.cp:
-        yield _divisor("cp", one.cp, f"the {seq:,} tokens of a sequence")
+        yield _divisor("cp", one, seq, f"{seq:,} tokens of a sequence")
     n_parts = one.pp * one.interleave
     if one.pp > model.n_layers or n_parts > model.n_layers + N_ENDS:
         got = f"got {one.pp} stages of {one.interleave} chunks"
@@ -81,13 +82,18 @@ def _expert_faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
                 )
         return
     if model.experts.n % one.ep:
-        yield _divisor("ep", one.ep, f"the {model.experts.n} experts of {model.name}")
+        n = model.experts.n
+        yield _divisor("ep", one, n, f"{n} experts of {model.name}")
     if one.tp > 1 and not one.sequence_parallel:
         got = f"got experts with tp {one.tp} and sequence_parallel: false"
         expected = "expected it true: trainers do not offer the other"
         yield Fault(got, expected, "remove it", "parallelism.sequence_parallel")
 
 
-def _divisor(name: str, value: object, of: str) -> Fault:
-    expected = f"expected a divisor of {of}"
-    return Fault(f"got {name} {value}", expected, f"change {name}", f"parallelism.{name}")
+def _divisor(name: str, one: Strategy, of: int, what: str) -> Fault:
+    """A degree that does not divide what it splits; the nearest do that, and the NPUs, too."""
+    degree = getattr(one, name)
+    ranks = {"tp": one.tp * one.dp, "cp": one.cp * one.dp, "ep": one.tp * one.cp * one.dp}
+    fix = nearest_divisors(name, degree, math.gcd(of, ranks[name]))
+    got, expected = f"got {name} {degree}", f"expected a divisor of the {what}"
+    return Fault(got, expected, fix, f"parallelism.{name}")

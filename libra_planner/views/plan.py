@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
-from textwrap import wrap
 from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
@@ -30,7 +29,7 @@ def plan_head(problem: Problem) -> Iterator[str]:
 
 
 def setting_lines(problem: Problem) -> list[str]:
-    """The settings of a plan: one line, or where it is very long, lines of 80 columns.
+    """The settings of a plan, one line that a terminal wraps; none where there are none.
 
     Examples
     --------
@@ -38,15 +37,7 @@ def setting_lines(problem: Problem) -> list[str]:
     >>> print("\\n".join(setting_lines(lp.load_plan("examples/01_gpt3_4d.yaml"))))
     TP 16 x DP 256, 8,192 sequences per step, loop no_overlap, prices libra-ispass24 ...
     """
-    text = ", ".join(problem.settings)
-    if len(text) <= _LONGEST:
-        return [text] if text else []
-    glued = (one if len(one) > _LINE else one.replace(" ", _GLUE) for one in problem.settings)
-    lines = wrap(", ".join(glued), _LINE, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(_GLUE, " ") for line in lines]
-
-
-_LONGEST, _LINE, _GLUE = 240, 79, "\0"
+    return [", ".join(problem.settings)] if problem.settings else []
 
 
 def note_lines(notes: Iterable[str]) -> list[str]:

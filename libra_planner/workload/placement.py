@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, nearest_divisors
 from libra_planner.fabric.topology import Topology
 from libra_planner.workload.operations import Group
 from libra_planner.workload.volumes import DP_CP
@@ -92,6 +92,18 @@ def placed_groups(
     return {axis: part.group(topology, axis) for axis, part in axes.items()}
 
 
+def one_other_degree(degrees: Mapping[str, int], n_npus: int) -> str:
+    """How degrees make the NPUs when one of them is another; empty where none does alone.
+
+    >>> one_other_degree({"tp": 4, "dp": 64, "pp": 3}, 1024), one_other_degree({"tp": 3}, 8)
+    ('write pp 4', 'write tp 8')
+    """
+    product = math.prod(degrees.values())
+    rests = {axis: product // degree for axis, degree in degrees.items()}
+    found = [f"{axis} {n_npus // rest}" for axis, rest in rests.items() if n_npus % rest == 0]
+    return f"write {' or '.join(found)}" if found else ""
+
+
 def _n_stage(degrees: Mapping[str, int]) -> int:
     """Ranks of a stage."""
     return math.prod(degrees.get(axis, 1) for axis in ("tp", "cp", "dp"))
@@ -119,13 +131,15 @@ def refuse_other_npus(
     if product != topology.n_npus:
         shown = " x ".join(f"{axis} {degrees.get(axis, 1)}" for axis in order)
         expected = f"expected the {topology.n_npus} NPUs of {topology}"
-        fix = "change a degree or the topology"
+        known = {axis: degrees.get(axis, 1) for axis in order}
+        fix = one_other_degree(known, topology.n_npus) or "change a degree or the topology"
         raise SpecError(Fault(f"got {shown} = {product} NPUs", expected, fix, "parallelism"))
     n_stage, n_expert = _n_stage(degrees), degrees.get("etp", 1) * degrees.get("ep", 1)
     if n_stage % n_expert:
         got = f"got etp {degrees.get('etp', 1)} x ep {degrees.get('ep', 1)} = {n_expert}"
         expected = f"expected a divisor of tp x cp x dp = {n_stage}, the ranks of a stage"
-        raise SpecError(Fault(got, expected, "change ep or etp", "parallelism.ep"))
+        fix = nearest_divisors("ep", degrees.get("ep", 1), n_stage // degrees.get("etp", 1))
+        raise SpecError(Fault(got, expected, f"{fix}, or another etp", "parallelism.ep"))
 
 
 def _taken(
@@ -148,15 +162,27 @@ def _taken(
 def _innermost(left: list[_Digit], axis: str, degree: int) -> tuple[_Digit, ...]:
     """The innermost ``degree`` NPUs of what is left, which is updated."""
     taken: list[_Digit] = []
+    near = _near([size for _, _, size in left], degree)
     while degree > 1:
         i, stride, size = left[0]
         if degree % size and size % degree:
             got = f"got {axis} with {degree} NPUs still to place on the {size} left of dim{i + 1}"
             expected = "expected one to divide the other (C6: the innermost dimension first)"
-            fix = "choose a degree that fits the dimensions"
+            fix = f"choose a degree that fits the dimensions, such as {axis} {near}"
             raise SpecError(Fault(got, expected, fix, f"parallelism.{axis}"))
         part = min(size, degree)
         taken.append((i, stride, part))
         degree //= part
         left[:1] = [(i, stride * part, size // part)] if part < size else []
     return tuple(taken)
+
+
+def _near(sizes: Sequence[int], degree: int) -> str:
+    """The nearest degrees that fill dimensions of such sizes from the innermost."""
+    inside, fitting = 1, set()
+    for size in sizes:
+        fitting |= {inside * n for n in range(1, size + 1) if size % n == 0}
+        inside *= size
+    below = max((n for n in fitting if n <= degree), default=1)
+    above = min((n for n in fitting if n >= degree), default=below)
+    return " or ".join(map(str, dict.fromkeys((below, above))))

@@ -123,7 +123,8 @@ def test_in_network_reduction(run) -> None:
     assert reduced["time_s"] < plain["time_s"]
 
 
-def test_text_is_for_people(run) -> None:
+def test_text_is_for_people(run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     result = run(*ONE, "--chunks", "4")
     assert result.err == ""
     first, second, third, blank, *table = result.out.splitlines()

@@ -428,3 +428,20 @@ def _check_result(expected: int, code: int, out: str) -> None:
         assert out == ""
     else:
         json.loads(out)
+
+
+@pytest.mark.parametrize("command", ["optimize", "check"])
+def test_the_first_lines_fit_a_log_and_break_no_figure(command: str, run, monkeypatch) -> None:
+    """A pipe has them in 80 columns; whatever the width, a number stays with its unit."""
+    arguments = (command, "0e_rails_2to1", *(["--seed", "0"] if command == "check" else []))
+    piped = run(*arguments).out.split("\n\n")[0].split("\n")
+    assert max(map(len, piped)) <= 80
+    heads = [" ".join(piped)]
+    for width in ("46", "60", "100", "2000"):
+        monkeypatch.setenv("COLUMNS", width)
+        lines = run(*arguments).out.split("\n\n")[0].split("\n")
+        assert max(map(len, lines)) <= int(width)
+        units = r"(ms|s|us|GB|MB|GB/s|NPUs|linear|x|\(?[\d.]+%\)?)\b"
+        assert [line for line in lines if re.match(units, line)] == []
+        heads.append(" ".join(lines))
+    assert len(set(heads)) == 1

@@ -36,7 +36,23 @@ def test_flags_are_not_blank_and_name_what_does_not_divide(run) -> None:
     result = run(*asked, "--gpus", "1024", "--tp", "4", "--taper", "nan")
     assert (result.code, "--taper: got taper 'nan', expected a number" in result.err) == (2, True)
     result = run(*asked, "--gpus", "1024", "--tp", "7")
-    assert result.err.strip() == "--tp: got tp 7, expected a divisor of the 1,024 NPUs"
+    near = "expected a divisor of the 1,024 NPUs; write"
+    assert result.err.strip() == f"--tp: got tp 7, {near} tp 4 or 8"
+    result = run(*asked, "--gpus", "1024", "--tp", "8", "--pp", "100", "--cp", "3")
+    assert sorted(result.err.splitlines()) == [
+        f"--cp: got cp 3, {near} cp 2 or 4",
+        f"--pp: got pp 100, {near} pp 64 or 128",
+    ]
+    result = run(*asked, "--gpus", "1024", "--tp", "4", "--pp", "3", "--dp", "64")
+    assert result.err.strip().endswith(
+        "on 1024 NPUs, expected degrees that multiply to them; write pp 4"
+    )
+    asked[2] = "qwen3-235b-a22b"
+    result = run(*asked, "--gpus", "1024", "--tp", "4", "--ep", "12")
+    assert (
+        "got ep 12, expected a divisor of the 128 experts of qwen3-235b-a22b; write ep 8 or 16"
+        in result.err
+    )
     result = run(*asked, "--gpus", "64", "--tp", "4")
     assert "It would fit with zero: 3, or with pp: 8, dp: 2" in result.out
 

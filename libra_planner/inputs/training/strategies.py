@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError, refuse
+from libra_planner.errors import Fault, SpecError, nearest_divisors, refuse
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.plan.architectures.names import bundled_model
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.reading import bundled
 from libra_planner.workload.defaults import LibraryDefaults
+from libra_planner.workload.placement import one_other_degree
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
 
@@ -208,14 +209,26 @@ def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
         dp, notes = dp // cp, (f"dp {dp} counts cp {cp}",)
     n_npus, degrees = tp * cp * dp * pp, (("tp", tp), ("cp", cp), ("pp", pp))
     if run.gpus is not None and n_npus != run.gpus:
-        alone = [(name, n) for name, n in degrees if run.gpus % n]
-        if alone and not run.dp:
-            (name, n), expected = alone[0], f"expected a divisor of the {run.gpus:,} NPUs"
-            raise SpecError(Fault(f"got {name} {n}", expected, path=name))
+        if not run.dp:
+            refuse(_undivided(run.gpus, dict(degrees)))
         got = f"got tp {tp} x cp {cp} x dp {dp} x pp {pp} = {n_npus} on {run.gpus} NPUs"
         path = "dp" if run.dp else "gpus"
-        raise SpecError(Fault(got, "expected degrees that multiply to them", path=path))
+        fix = one_other_degree({"tp": tp, "cp": cp, "dp": dp, "pp": pp}, run.gpus)
+        raise SpecError(Fault(got, "expected degrees that multiply to them", fix, path=path))
     return tp, cp, dp, pp, notes
+
+
+def _undivided(n_npus: int, degrees: Mapping[str, int]) -> Iterator[Fault]:
+    """Degrees that do not divide the NPUs, each with the nearest that do beside the others."""
+    left = n_npus
+    for degree in degrees.values():
+        left //= degree if left % degree == 0 else 1
+    for name, degree in degrees.items():
+        if n_npus % degree:
+            fix = nearest_divisors(name, degree, left)
+            yield Fault(
+                f"got {name} {degree}", f"expected a divisor of the {n_npus:,} NPUs", fix, name
+            )
 
 
 def _schedule(run: TrainingRun, pp: int) -> tuple[PipelineSchedule, int, Notes]:

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from libra_planner.plain_text import visible, visible_lines
+from libra_planner.plain_text import line_breaks, visible, visible_lines
 from libra_planner.routing.loads import distribution
 from libra_planner.views.cells import Block, Cell, Histogram, Table
 
@@ -37,15 +37,48 @@ class PlainConsole(Console):
             yield Segment(text, segment.style, segment.control)
 
 
-def show(console: Console, blocks: Iterable[Block]) -> None:
-    """Print blocks; paragraphs are wrapped on a terminal, and one line anywhere else."""
+def show(
+    console: Console,
+    blocks: Iterable[Block],
+    *,
+    is_wrapped: bool | None = None,
+    has_head: bool = False,
+) -> None:
+    """Print blocks; paragraphs are wrapped on a terminal, and one line anywhere else.
+
+    Parameters
+    ----------
+    console, blocks : where, and what.
+    is_wrapped : whether paragraphs are wrapped; by default on a terminal.
+    has_head : whether those in front of the first empty line or table are wrapped elsewhere, too,
+        at 80 columns, as logs and mails have them.
+    """
+    wraps = console.is_terminal if is_wrapped is None else is_wrapped
+    width = console.width if wraps else min(console.width, HEAD_WIDTH)
+    is_head = has_head
     for block in blocks:
         if isinstance(block, Table):
             _print_table(console, block)
+            is_head = False
             continue
         lines = [block] if isinstance(block, str) else _histogram_lines(console, block)
         for line in lines:
-            console.print(visible(line), soft_wrap=not console.is_terminal)
+            is_head &= bool(line)
+            for part in _wrapped(line, width if wraps or is_head else None):
+                console.print(part, soft_wrap=not wraps)
+
+
+HEAD_WIDTH = 80
+"""Columns of the first lines where stdout is no terminal."""
+
+
+def _wrapped(markup: str, width: int | None) -> Iterable[Text]:
+    """A paragraph as lines of so many columns at most."""
+    text = Text.from_markup(visible(markup))
+    lines = text.divide(line_breaks(text.plain, width)) if width else [text]
+    for line in lines:
+        line.rstrip()
+    return lines
 
 
 def _print_table(console: Console, table: Table) -> None:
