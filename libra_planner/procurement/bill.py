@@ -499,6 +499,12 @@ class Bill:
         return Bill(tuple(line for line in self.lines if line.group in groups))
 
     @property
+    def shared_spares_usd(self) -> Decimal:
+        """Spares that stand on these lines for units of other ones, by one stock of all (C22)."""
+        alone = with_one_stock([replace(line, n_covered=None) for line in self.lines])
+        return self.total_usd - Bill(alone).total_usd
+
+    @property
     def total_usd(self) -> Decimal:
         """Sum of the lines that have a price; see ``missing``."""
         return sum((line.extended_usd or ZERO for line in self.lines), ZERO)

@@ -149,7 +149,8 @@ def cluster_blocks(
     else:
         total = f"{total}{_range(bill)} with spares"
     yield (f"{total}; {assumed:.0%} of it at assumed prices; [bold]{bill.power_w / 1e3:,.1f} kW[/]")
-    yield "Of the training network alone: no NPUs, servers, frontend and storage networks"
+    yield "Of the training network alone: no NPUs, servers, frontend and storage networks;"
+    yield "in plans these share its stock of spares, which can be a few more there"
     if bill.tax_fraction:
         taxed = format_usd(float(bill.with_tax_usd))
         yield f"With {100 * bill.tax_fraction:.4g}% tax [bold]{taxed}[/]"

@@ -15,7 +15,7 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd
-from libra_planner.views.bought.whole_ports import port_notes
+from libra_planner.views.bought.whole_ports import port_notes, spare_notes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
 
@@ -136,6 +136,7 @@ def as_checked(problem: Problem) -> Problem:
 def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """What the figures take for granted, and what partial groups would cost on their own links."""
     yield from objective_notes(problem, evaluation)
+    yield from spare_notes(problem, evaluation)
     yield from built_notes(problem, evaluation.bandwidth_bytes_per_s)
     real_s = evaluation.real_link_step_time_s
     if real_s is not None:

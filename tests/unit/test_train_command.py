@@ -47,14 +47,14 @@ def test_flags_are_not_blank_and_name_what_does_not_divide(run) -> None:
     assert result.err.strip().endswith(
         "on 1024 NPUs, expected degrees that multiply to them; write pp 4"
     )
+    result = run(*asked, "--gpus", "64", "--tp", "4")
+    assert "It would fit with zero: 3, or with pp: 8, dp: 2" in result.out
     asked[2] = "qwen3-235b-a22b"
     result = run(*asked, "--gpus", "1024", "--tp", "4", "--ep", "12")
     assert (
         "got ep 12, expected a divisor of the 128 experts of qwen3-235b-a22b; write ep 8 or 16"
         in result.err
     )
-    result = run(*asked, "--gpus", "64", "--tp", "4")
-    assert "It would fit with zero: 3, or with pp: 8, dp: 2" in result.out
 
 
 def test_the_keys_of_the_contract(run) -> None:

@@ -60,8 +60,9 @@ def test_points_of_a_frontier_that_cannot_be_built_are_counted(run) -> None:
     assert counted == f"{n} of these 5 designs cannot be built; check says why"
 
 
-def test_the_headline_has_the_money_of_whole_parts(run, tmp_path) -> None:
+def test_the_headline_has_the_money_of_whole_parts(run, tmp_path, monkeypatch) -> None:
     """The network that ``report`` buys of the same speeds, where linear prices are far off."""
+    monkeypatch.setenv("COLUMNS", "200")
     found = run("optimize", PLAN, "--json").payload
     text = run("optimize", PLAN).out
     [one] = run("report", PLAN, "-o", tmp_path / "r", "--json").payload["designs"]
@@ -93,7 +94,8 @@ def test_two_speeds_of_nics_compare_as_bought_as_their_bills_do() -> None:
     assert bought < 0.97 * linear
 
 
-def test_the_objective_line_has_the_product_as_bought(run) -> None:
+def test_the_objective_line_has_the_product_as_bought(run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     ppc = ("--set", "objective=performance_per_cost")
     text = run("evaluate", PLAN, *ppc, "--bandwidth", "450,40,20").out
     [line] = [one for one in text.splitlines() if one.startswith("Objective")]
@@ -111,3 +113,19 @@ def test_money_that_is_near_is_said_once() -> None:
     plan = lp.load_plan("0b_bill")
     found = plan.optimize().figures
     assert network_bill_usd(plan, found) == found.network_cost_usd
+
+
+def test_spares_that_networks_share_are_told_where_two_bills_stand(run, tmp_path) -> None:
+    """One stock of fibres: 40 on the fabric's line, 31 of them its own, 9 of $116 for others."""
+    plan = tmp_path / "plan.yaml"
+    asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "1024", "--taper", "2")
+    assert run("init", *asked, "-o", plan).code == 0
+    settings = ("--set", "parallelism={tp: 4, pp: 4, dp: 64}")
+    network = run("optimize", plan, *settings, "--json").payload["bill_fabric_usd"]
+    alone = run("fabric", "--hosts", "128", "--nic", "400Gbps", "--taper", "2", "--json").payload
+    assert network - alone["cost_usd"] == 9 * 116
+    note = "whole parts: $1.04k of their spares are shared with the frontend and storage networks"
+    assert note in run("optimize", plan, *settings).out
+    run("report", plan, *settings, "-o", tmp_path / "report")
+    said = (tmp_path / "report" / "report.md").read_text()
+    assert "1.04k of these spares are for frontend and storage, too" in said

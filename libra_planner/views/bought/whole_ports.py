@@ -115,6 +115,27 @@ def network_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
     return None if whole is None else whole.network_usd
 
 
+def spare_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """That the cost of whole parts has spares for other networks, where it is told.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan("0e_rails_2to1")
+    >>> next(spare_notes(plan, plan.evaluate(bandwidth_GBps=[450, 50, 25])))[:46]
+    'whole parts: $1.97k of their spares are shared'
+    """
+    told = far_bill_usd(problem, evaluation) is not None
+    whole = whole_ports(problem, evaluation.bandwidth_bytes_per_s) if told else None
+    shared_usd = whole.network.shared_spares_usd if whole and whole.network else None
+    if shared_usd:
+        where = "are shared with" if shared_usd > 0 else "stand at"
+        yield (
+            f"whole parts: {format_usd(abs(float(shared_usd)))} of their spares {where} the "
+            f"frontend and storage networks, as in a report; 'fabric' prices this network alone"
+        )
+
+
 def far_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
     """That cost where it is far from what linear prices say; ``None`` where these will do."""
     bill_usd, linear_usd = network_bill_usd(problem, evaluation), evaluation.network_cost_usd

@@ -252,6 +252,11 @@ def why(one: Candidate) -> str:
     reasons = [_reason(bridge) for bridge in one.bridges if bridge.bill_usd != bridge.linear_usd]
     text = "; ".join(filter(None, reasons))
     more = f" {text}." if text else ""
+    shared_usd = one.bill.of(NETWORK).shared_spares_usd
+    if shared_usd > 0:
+        more += (
+            f" {format_usd(float(shared_usd))} of these spares are for frontend and storage, too."
+        )
     return f"The fabric's parts cost {bill}, LIBRA's linear model says {linear}.{more}"
 
 
