@@ -231,7 +231,7 @@ def nearest_divisors(name: str, wrong: int, of: int) -> str:
     >>> nearest_divisors("pp", 3, 1024), nearest_divisors("tp", 96, 64)
     ('write pp 2 or 4', 'write tp 64')
     """
-    below = next(n for n in range(min(wrong, of), 0, -1) if of % n == 0)
+    below = next((n for n in range(min(wrong, of), 0, -1) if of % n == 0), 1)
     above = next((n for n in range(wrong + 1, of + 1) if of % n == 0), below)
     return f"write {name} " + " or ".join(map(str, dict.fromkeys((below, above))))
 

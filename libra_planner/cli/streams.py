@@ -154,15 +154,51 @@ def progress_of(
     return write
 
 
-def search_progress(counted: str = "strategies have a bound") -> Progress:
-    """What writes the progress of a search for a strategy to stderr, where that is a terminal."""
-    write = progress_of(counted.removesuffix(" have a bound"))
+def search_progress(counted: str = "") -> Progress:
+    """What writes the progress of a search for a strategy to stderr, where that is a terminal.
+
+    Parameters
+    ----------
+    counted : of all that a search counts; everything where it is not given.
+    """
+    if not sys.stderr.isatty():
+        return _silent
+    if not counted:
+        return _SearchLines()
+    write = progress_of(counted)
 
     def progress(what: str, done: int, total: int) -> None:
         if write and what == counted:
             write(done, total)
 
     return progress
+
+
+def tell_search() -> None:
+    """Say on a terminal that a search has begun, and how to have what it knows early."""
+    if sys.stderr.isatty():
+        text = "comparing strategies; Ctrl-C ends it with those that are known by then"
+        print(text, file=sys.stderr, flush=True)
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """No progress."""
+
+
+class _SearchLines:
+    """A line for every stage of a search, each written over until the next one begins."""
+
+    def __init__(self) -> None:
+        self._stage, self._width = "", 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        stage = what.partition(",")[0]
+        if self._stage not in ("", stage):
+            print(file=sys.stderr)
+        text = f"{done:,} of {total:,} {what}"
+        is_last = done >= total
+        print(f"\r{text:<{self._width}}", end="\n" * is_last, file=sys.stderr, flush=True)
+        self._stage, self._width = "" if is_last else stage, len(text)
 
 
 def judge_search(found: SearchResult | None) -> None:

@@ -18,12 +18,17 @@ from libra_planner.search.figures import N_BLOCK, Figures, TimesAt
 from libra_planner.search.space import Index, Space
 from libra_planner.step.expression import Array, Mask
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.units import format_time
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Strategy
 
 Progress = Callable[[str, int, int], None]
 
+OPTIMISED, BEST_SO_FAR = "fabrics optimised", ", best so far "
+"""What progress counts last, and what follows it."""
+_N_TOLD = 4
+"""Fabrics that are optimised without a word."""
 _N_PROBES = 4
 """Times that the strategy which is best at the best bandwidth so far is optimised."""
 _N_FEW = 32
@@ -245,10 +250,27 @@ class SearchRun:
 
     def solve(self) -> None:
         """Optima, best bound first, until no bound is below the best that were found."""
-        while len(left := self._left()) and len(self.optima) < self.search.n_most:
-            order = np.argsort(self.bounds[left], kind="stable")[:_N_FEW]
-            self._optimise(left[order])
-            self._tell("fabrics optimised", len(self.optima), len(self.optima) + len(left))
+        left = self._left()
+        while len(left) and len(self.optima) < self.search.n_most:
+            rows = left[np.argsort(self.bounds[left], kind="stable")[:_N_FEW]]
+            for start in range(0, len(rows), _N_TOLD):
+                n_others = len(left) - min(start + _N_TOLD, len(rows))
+                self._optimise(rows[start : start + _N_TOLD])
+                if n_others:
+                    self._tell_optimised(n_others)
+            left = self._left()
+            self._tell_optimised(len(left))
+
+    def _tell_optimised(self, n_left: int) -> None:
+        """How many are optimised, and the best of them."""
+        best = min(self.optima, key=self._objective)
+        one, n = self.search.space.strategy(best), len(self.optima)
+        found = ""
+        if np.isfinite(self._objective(best)):
+            degrees = " ".join(f"{axis} {getattr(one, axis)}" for axis in ("tp", "cp", "pp", "dp"))
+            time = format_time(self.optima[best].step_time_s)
+            found = f"{BEST_SO_FAR}{time} with {degrees}"
+        self._tell(f"{OPTIMISED}{found}", n, n + n_left)
 
     @property
     def threshold(self) -> float:

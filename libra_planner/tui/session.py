@@ -136,11 +136,15 @@ def search_words(what: str, done: int, n: int) -> str:
 
     >>> search_words("fabrics optimised", 43, 693)
     '43 fabrics optimised, 650 strategies left'
+    >>> search_words("fabrics optimised, best so far 3.7 s", 4, 9)
+    '4 fabrics optimised, 5 strategies left, best so far 3.7 s'
     >>> search_words("strategies have a bound", 1024, 55588)
     '1,024 of 55,588 strategies have a bound'
     """
-    if what == "fabrics optimised":
-        return f"{done:,} {what}, {n - done:,} strategies left"
+    from libra_planner.search.best import OPTIMISED
+
+    if what.startswith(OPTIMISED):
+        return f"{done:,} {OPTIMISED}, {n - done:,} strategies left{what.removeprefix(OPTIMISED)}"
     return f"{done:,} of {n:,} {what.replace(' that may', ' may')}"
 
 

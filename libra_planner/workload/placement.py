@@ -162,13 +162,13 @@ def _taken(
 def _innermost(left: list[_Digit], axis: str, degree: int) -> tuple[_Digit, ...]:
     """The innermost ``degree`` NPUs of what is left, which is updated."""
     taken: list[_Digit] = []
-    near = _near([size for _, _, size in left], degree)
+    sizes, asked = [size for _, _, size in left], degree
     while degree > 1:
         i, stride, size = left[0]
         if degree % size and size % degree:
             got = f"got {axis} with {degree} NPUs still to place on the {size} left of dim{i + 1}"
             expected = "expected one to divide the other (C6: the innermost dimension first)"
-            fix = f"choose a degree that fits the dimensions, such as {axis} {near}"
+            fix = f"choose a degree that fits the dimensions, such as {axis} {_near(sizes, asked)}"
             raise SpecError(Fault(got, expected, fix, f"parallelism.{axis}"))
         part = min(size, degree)
         taken.append((i, stride, part))

@@ -7,7 +7,7 @@ import sys
 
 from libra_planner.api.searches import OF_SEARCH, Found, StrategyFrontier, searched_run
 from libra_planner.cli.arguments.making import flag_of, on_flag
-from libra_planner.cli.streams import answer, judge_search, search_progress
+from libra_planner.cli.streams import answer, judge_search, search_progress, tell_search
 from libra_planner.errors import Infeasible, SolverFailed, SpecError
 from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.inputs.training.rows import OPTIONS, asked_run
@@ -36,6 +36,7 @@ def search(options: argparse.Namespace) -> None:
     batches = _batches(options.global_batch)
     try:
         run = asked_run({name: getattr(options, name) for name in OF_SEARCH})
+        tell_search()
         n_best, progress = options.top or _N_BEST, search_progress()
         found = searched_run(run, batches, n_best=n_best, progress=progress)
     except SpecError as error:
@@ -86,6 +87,7 @@ def _search_plan(options: argparse.Namespace) -> None:
     if options.pareto:
         print_frontier(options, batches)
         return
+    tell_search()
     opened = open_plan(options.plan, options.settings)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
     told = Found(found, opened.base)
@@ -104,6 +106,7 @@ def _then(found: SearchResult, plan: str = "a plan") -> str:
 
 def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -> None:
     """Print the frontier of cost and time over all strategies, of ``pareto`` too."""
+    tell_search()
     opened = open_plan(options.plan, [*options.settings, "objective=performance"])
     problem, n_points = opened.base, options.points or _N_POINTS
     found = strategy_frontier(opened.search(batches), problem, n_points, search_progress(POINTS))
