@@ -287,3 +287,21 @@ def test_files_are_written_over_only_by_force(run) -> None:
     assert run("init", *flags, "--force").code == 0
     assert Path("plan.yaml.bak").read_text() == "mine"
     assert run("init", *flags, "-o", "-").out == Path("plan.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("nic", "follows"),
+    [
+        ("500Gbps", "a bill pays for 800 Gbit/s, which then run at 500."),
+        ("1600Gbps", "no bill has a price of its parts."),
+        ("400Gbps", ""),
+    ],
+)
+def test_a_nic_that_nobody_sells_is_told(nic: str, follows: str, run, tmp_path) -> None:
+    asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "1024", "--nic", nic)
+    result = run("init", *asked, "-o", tmp_path / "plan.yaml")
+    words = f"No price book sells a NIC of {nic[:-4]} Gbit/s, but 100, 200, 400 and 800: {follows}"
+    assert result.code == 0
+    for text in (result.err, (tmp_path / "plan.yaml").read_text()):
+        assert (words in text) == bool(follows)
+        assert ("No price book" in text) == bool(follows)

@@ -237,5 +237,7 @@ def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
             f"Whole links make {first.taper:.4g}:1 at the spines, the next below the "
             f"{first.asked_taper:g}:1 asked for: the plan has that."
         )
+    if first.unsold_words:
+        yield first.unsold_words
     if wasted is not None:
         yield f"At list prices {free_ports_text(wasted)}"

@@ -282,6 +282,19 @@ class FirstPlan:
         return tuple(speed for speed in _SOLD_GBPS if speed <= most)[-2:]
 
     @property
+    def unsold_words(self) -> str:
+        """That no book has a price of its NIC, which ones are sold, and what follows; else empty."""
+        speed = self.nic_Bps / GBIT_PER_S_BPS
+        if any(math.isclose(speed, one) for one in _SOLD_GBPS):
+            return ""
+        sold = ", ".join(map(str, _SOLD_GBPS[:-1])) + f" and {_SOLD_GBPS[-1]}"
+        next_up = next((one for one in _SOLD_GBPS if one > speed), None)
+        follows = f"a bill pays for {next_up} Gbit/s, which then run at {speed:.12g}"
+        if next_up is None:
+            follows = "no bill has a price of its parts"
+        return f"No price book sells a NIC of {speed:.12g} Gbit/s, but {sold}: {follows}."
+
+    @property
     def _port_speed(self) -> str:
         return f"{self.nic_Bps / GBIT_PER_S_BPS:.12g} Gbps"
 
@@ -302,6 +315,8 @@ class FirstPlan:
             (f"report {name} -o report", "the bill"),
         ):
             yield f"#   libra-planner {command:<28} {what}"
+        if self.unsold_words:
+            yield f"# {self.unsold_words}"
 
     def _body(self) -> Iterator[str]:
         own = bundled.is_path(self.model)
