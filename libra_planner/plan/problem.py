@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from libra_planner.costs import prices as pricing
 from libra_planner.costs.bills import BillChoice
 from libra_planner.costs.quotes import Quote
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
 from libra_planner.plan import options as catalogue
@@ -20,12 +20,13 @@ from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
-from libra_planner.plan.npus import name_notes
+from libra_planner.plan.npus import catalogue_npu, name_notes, scale_up_domain
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book
 from libra_planner.plan.steps import whole
 from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
+from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
 from libra_planner.reading.models import FaultCollector
 from libra_planner.reading.rules import memory_limits, parse_rule, rule_names
@@ -79,10 +80,43 @@ def build_plan(
     try:
         spec = training.plan_spec(document)
     except SpecError as error:
-        raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
+        faults = [*error.faults, *_further_faults(document, error, beside)]
+        raise SpecError(*_with_names(document, beside, faults)) from None
     builder = _ProblemBuilder(document, spec, beside, parts, holds_memory)
     builder.read_system()
-    return builder.problem()
+    try:
+        return builder.problem()
+    except SpecError as error:
+        raise type(error)(*_with_names(document, beside, error.faults)) from None
+
+
+def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> list[Fault]:
+    """Faults, those of names that stand alone too, in the order of the file's lines."""
+    value = document.value if isinstance(document.value, dict) else {}
+    fabric = value.get("fabric")
+    domain = fabric.get("scale_up") if isinstance(fabric, dict) else None
+    names: tuple[tuple[Key, object, Callable[..., object]], ...] = (
+        (("workload",), value.get("workload"), partial(bundled.resolve, "workloads")),
+        (("npu",), value.get("npu"), partial(catalogue_npu, path="npu")),
+        (("cost_model",), value.get("cost_model"), load_price_book),
+        (("fabric", "scale_up"), domain, scale_up_domain),
+    )
+    known, collector = {fault.path for fault in faults}, FaultCollector(document)
+    for key, name, read in names:
+        if isinstance(name, str) and ".".join(map(str, key)) not in known:
+            own = () if key[0] in ("workload", "cost_model") else (None,)
+            collector.attempt(key, read, name, *own, beside)
+    places = [Place(document.file) if x.place is None else x.place for x in faults]
+    # Faults inside another file stay behind those of the plan.
+    every = [*zip(places, faults, strict=True)]
+    every += [(x.place or Place(document.file), x) for x in collector.faults]
+    order = sorted(every, key=lambda one: (one[0].file != document.file, *_line(one[0])))
+    return [fault for _, fault in order]
+
+
+def _line(place: Place) -> tuple[int, int]:
+    """Line and column, 0 of what has none."""
+    return place.line or 0, place.column or 0
 
 
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
@@ -144,7 +178,8 @@ class _ProblemBuilder(FaultCollector):
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
-        fidelity = build_fidelity(spec, topology, self, nics, self.system)
+        is_known = domain is not None or spec.fabric.scale_up is None  # Else what has NICs is not.
+        fidelity = build_fidelity(spec, topology, self, nics, self.system) if is_known else None
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules, document = self.rules(topology, known, fixed.usd), self.document

@@ -138,8 +138,9 @@ def test_plans_load_and_are_built(
 
 
 @pytest.mark.parametrize("npus", ["64", "2048"])
-def test_a_first_plan_chooses_among_whole_parts_at_their_bill(npus: str, run) -> None:
+def test_a_first_plan_chooses_among_whole_parts_at_their_bill(npus: str, run, monkeypatch) -> None:
     """Where its two comments are taken away, and the rules as these say."""
+    monkeypatch.setenv("COLUMNS", "200")
     asked = ("--npus", npus, "--global-batch", "2048", "--taper", "2")
     assert run("init", *MODEL, *asked).code == 0
     text = Path("plan.yaml").read_text().replace("# bill_options", "bill_options")

@@ -283,7 +283,7 @@ class FirstPlan:
 
     @property
     def unsold_words(self) -> str:
-        """That no book has a price of its NIC, which ones are sold, and what follows; else empty."""
+        """That nobody sells its NIC, which ones are sold, and what follows; else empty."""
         speed = self.nic_Bps / GBIT_PER_S_BPS
         if any(math.isclose(speed, one) for one in _SOLD_GBPS):
             return ""
