@@ -518,8 +518,8 @@ def core_failures(fabric: Clos) -> Indices:
         return np.zeros((0, 0), dtype=np.int64)
     positions = (fabric.n_spines, fabric.n_cores, fabric.core_parallel)
     shape = (fabric.n_planes, fabric.n_pods, *positions)
-    up = fabric.layer("spine_up").start + np.arange(np.prod(shape)).reshape(shape)
-    up = up.transpose(0, 2, 3, 1, 4).reshape(n_cores, -1)
+    links = fabric.layer("spine_up").start + np.arange(np.prod(shape)).reshape(shape)
+    up = links.transpose(0, 2, 3, 1, 4).reshape(n_cores, -1)
     return np.concatenate([up, fabric.reverse(up)], axis=1)
 
 

@@ -136,8 +136,8 @@ def _part_table(study: FailureStudy) -> Table:
     }
     title = "What one failure costs, by what fails; against the same routing of all links"
     rows = [*_parts(study), *_cut_parts(study)]
-    others = {"left": ("one fails", "worst of them"), "dispensable": ("worst of them",)}
-    return table_of(title, rows, columns, **others)
+    left, dispensable = ("one fails", "worst of them"), ("worst of them",)
+    return table_of(title, rows, columns, left=left, dispensable=dispensable)
 
 
 def _over(slowdown: float | None, n_stopped: int = 0) -> str:
