@@ -107,7 +107,8 @@ def test_objective_values(fixed: str, plan, run) -> None:
     assert f"Objective performance_per_cost: {shown}" in ratio
 
 
-def test_terminal_shows_both_costs_and_shares_of_the_network(plan, run) -> None:
+def test_terminal_shows_both_costs_and_shares_of_the_network(plan, run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     path = plan()
     plain = run("evaluate", path, "--bandwidth", VECTOR).out
     with_fixed = run("evaluate", path, "--bandwidth", VECTOR, "--set", "fixed_cost=30 M$").out
