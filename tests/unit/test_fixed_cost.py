@@ -121,7 +121,10 @@ def test_terminal_shows_both_costs_and_shares_of_the_network(plan, run, monkeypa
     assert "$64.51M system cost)" in with_fixed
 
 
-def test_an_equal_split_of_the_same_cost_leaves_the_fixed_cost_alone(plan, run) -> None:
+def test_an_equal_split_of_the_same_cost_leaves_the_fixed_cost_alone(
+    plan, run, monkeypatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     breaks_equal = ("total == 500 GB/s", "total == 500 GB/s\n  - dim1 >= 300 GB/s")
     path = plan(breaks_equal)
     for fixed in ("0 $", "30 M$"):
