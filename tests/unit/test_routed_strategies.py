@@ -108,8 +108,11 @@ def test_what_was_not_checked_is_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.n_left == 3
 
 
-def test_the_command_names_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_names_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
     """Text and JSON say which strategy is the best where; ``set`` is that of the design."""
+    monkeypatch.setenv("COLUMNS", "300")
     plan = tmp_path / "plan.yaml"
     plan.write_text(json.dumps(PLAN))
     command = ["optimize", str(plan), "--routing", "ecmp", "--seed", "0"]
