@@ -178,7 +178,7 @@ class _ProblemBuilder(FaultCollector):
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
-        is_known = domain is not None or spec.fabric.scale_up is None  # Else what has NICs is not.
+        is_known = domain is not None or spec.fabric.scale_up is None
         fidelity = build_fidelity(spec, topology, self, nics, self.system) if is_known else None
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
@@ -191,8 +191,7 @@ class _ProblemBuilder(FaultCollector):
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
         planned = [required(one) for one in trainings]
         self._refuse_over_limit(planned)
-        modelled = self.present(fidelity)
-        step_of = partial(training.planned_step, spec, planned)
+        modelled, step_of = self.present(fidelity), partial(training.planned_step, spec, planned)
         steps = [required(attempt((), step_of, model)) for model in modelled.models]
         usd = tuple(required(price).tolist()), fixed.usd
         base = Problem(
@@ -206,8 +205,8 @@ class _ProblemBuilder(FaultCollector):
             objective=spec.objective,
             group_objective=spec.group_objective,
         )
-        text = partial(self._text, planned, modelled, required(book), fixed, base)
-        return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
+        of = partial(self._text, planned, modelled, required(book), fixed, base)
+        return with_alternatives([replace(base, step=step, text=of(step)) for step in steps])
 
     def _refuse_over_limit(self, planned: Sequence[training.PlannedTraining]) -> None:
         """Refuse models that need more memory than a rule of the plan allows (C19).
