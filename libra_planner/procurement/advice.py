@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -105,6 +105,50 @@ def _n_bought(one: Candidate, kind: str) -> Counter[tuple[tuple[object, ...], in
         spares[x.part.name, x.part.unit_usd] += x.n_spares
     units = (((x.group, x.tier, x.part.name, x.part.unit_usd), x.n_units) for x in lines)
     return Counter([*units, *spares.items()])
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A design that whoever signs for another one asks about.
+
+    Parameters
+    ----------
+    index : of the design.
+    roles : what it is to the design to buy, such as ``the baseline`` and ``the next cheaper``.
+    """
+
+    index: int
+    roles: tuple[str, ...]
+
+
+def neighbours(comparison: Comparison) -> tuple[Neighbour, ...]:
+    """What the design to buy is held against, and the next cheaper and the next faster design."""
+    totals = [float(one.bill.total_usd) for one in comparison.candidates]
+    held = "the baseline" if comparison.reference == comparison.baseline else "the next best"
+    pairs = (
+        (held, comparison.reference),
+        ("the next cheaper", _next_below(comparison, totals)),
+        ("the next faster", _next_below(comparison, comparison.times_s)),
+    )
+    found: dict[int, tuple[str, ...]] = {}
+    for role, i in pairs:
+        if i is not None:
+            found[i] = (*found.get(i, ()), role)
+    return tuple(Neighbour(i, roles) for i, roles in found.items())
+
+
+def _next_below(comparison: Comparison, values: Sequence[float] | None) -> int | None:
+    """The design of the next smaller value than the one to buy, first of those that keep rules."""
+    if values is None:
+        return None
+    most = values[comparison.chosen] * (1 - _ROUNDING)
+    below = [i for i in comparison.order if values[i] < most]
+    kept = [i for i in below if i in comparison.eligible]
+    return max(kept or below, key=values.__getitem__, default=None)
+
+
+_ROUNDING = 1e-9
+"""Relative difference that is rounding."""
 
 
 def price_rivals(comparison: Comparison) -> tuple[Rival, ...]:

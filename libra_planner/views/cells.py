@@ -122,6 +122,7 @@ KINDS = {
     "round_usd": Kind(lambda value, _: _rounded(value, ""), "[>=1000]$#,##0;$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
+    "change": Kind(lambda value, digits: f"{value:+,.{digits}f}", "+#,##0{0};-#,##0{0};#,##0{0}"),
     "delta": Kind(_signed, "+0{0}%;-0{0}%;0{0}%"),
     "delta_usd": Kind(
         lambda value, _: _money(value, "+") if value else "$0.00", "+$#,##0.00;-$#,##0.00;$0.00"
@@ -149,6 +150,8 @@ count = partial(Cell, kind="count")
 """A whole number."""
 delta = partial(Cell, kind="delta")
 """A relative difference, with its sign."""
+change = partial(Cell, kind="change")
+"""A difference of numbers, with its sign."""
 points = partial(Cell, kind="points")
 """A difference of shares in percentage points."""
 

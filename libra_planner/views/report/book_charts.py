@@ -7,9 +7,10 @@ from libra_planner.procurement.bill import GROUPS, ZERO
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.views import cells
 from libra_planner.views.cells import BookChart, Section, Series, Table, Value, number, usd
+from libra_planner.views.report.against import named
 from libra_planner.views.report.bills import group_cell
 from libra_planner.views.report.charts import COLOURS
-from libra_planner.views.report.recommendation import N_FIGURES, named, step_name
+from libra_planner.views.report.recommendation import N_FIGURES, step_name
 
 _DOLLARS = "$"
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import quote_warnings
 from libra_planner.evaluation import TimeModel
-from libra_planner.procurement.advice import break_evens, steps, tied
+from libra_planner.procurement.advice import break_evens, neighbours, steps, tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import open_points, used_in
@@ -227,6 +227,9 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
             "break_evens": [
                 {"price": x.price_name, "factor": x.factor, "best": x.then}
                 for x in break_evens(comparison)
+            ],
+            "neighbours": [
+                {"design": letters[x.index], "roles": x.roles} for x in neighbours(comparison)
             ],
             "ties": [letters[i] for i in tied(comparison, comparison.chosen, with_prices=True)],
         }

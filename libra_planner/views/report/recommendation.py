@@ -15,12 +15,11 @@ from libra_planner.procurement.advice import (
     main_part,
     price_rivals,
     steps,
-    tied,
 )
 from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
-from libra_planner.procurement.ranking import Comparison, in_order
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     assumed_fraction,
     best_sprayed,
@@ -35,6 +34,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
+from libra_planner.views.report.against import against_lines, named
 from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
@@ -48,9 +48,6 @@ _MOST_BREAK_EVENS = 4
 N_FIGURES = 2
 """Rows of the table of differences before those of parts."""
 
-_ROUNDING = 1e-9
-"""Relative difference that is rounding."""
-
 
 def price_text(one: Candidate) -> str:
     """The price as far as it is known: between its ends, about what it is, or exactly."""
@@ -63,11 +60,6 @@ def price_text(one: Candidate) -> str:
         if is_exact
         else f"about {round_usd(one.bill.total_usd).shown}"
     )
-
-
-def named(one: Candidate) -> str:
-    """Letter and name."""
-    return f"{one.letter} ({one.proposal.name})"
 
 
 def lead(comparison: Comparison) -> Iterator[str]:
@@ -93,14 +85,17 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield text
     if text := unrouted_text(comparison):
         yield f"Open: {text}."
-    if other is not None:
-        yield _why(comparison, one, other)
-    if one.free_ports is not None:
-        words = _price_words(comparison)
-        yield f"Open for {one.letter}: {free_ports_text(one.free_ports, words)}"
+    yield from against_lines(comparison)
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(one, _day(comparison)))):
         yield text
+
+
+def free_ports_line(comparison: Comparison) -> str:
+    """How many ports of the design to buy stay free, and what sizes fewer; empty for few."""
+    one, words = comparison.candidates[comparison.chosen], _price_words(comparison)
+    free = one.free_ports
+    return "" if free is None else f"Open for {one.letter}: {free_ports_text(free, words)}"
 
 
 def _price_words(comparison: Comparison) -> list[str]:
@@ -149,69 +144,12 @@ def _speed(comparison: Comparison, one: Candidate) -> str:
     return text
 
 
-def _why(comparison: Comparison, one: Candidate, other: Candidate) -> str:
-    """How it compares with the one that it is held against."""
-    is_base = comparison.reference == comparison.baseline
-    whom = f"{named(other)}, the {'baseline' if is_base else 'next best'}"
-    saved = other.bill.total_usd - one.bill.total_usd
-    amount = f"{round_usd(abs(saved)).shown} {'less' if saved > 0 else 'more'}{before_tax(one)}"
-    price = f"costs {amount}" if saved else "costs the same"
-    return f"Against {whom}, it {price}{_speed_against(comparison)}.{_notes(comparison)}"
-
-
-def _speed_against(comparison: Comparison) -> str:
-    """How much faster it is than the one that it is held against, and its work per dollar."""
-    times, i, j = comparison.times_s, comparison.chosen, comparison.reference
-    if times is None or j is None:
-        return "; the designs do not do the same work"
-    faster, worth = times[j] / times[i] - 1, comparison.worth
-    speed = "is as fast"
-    if abs(faster) > _ROUNDING:
-        speed = f"is {abs(faster):.1%} {'faster' if faster > 0 else 'slower'}"
-    more = worth[j] / worth[i] - 1 if worth[i] else 0.0
-    if abs(more) <= _ROUNDING:
-        return f" and {speed}: as much work per dollar"
-    return f" and {speed}: {abs(more):.1%} {'more' if more > 0 else 'less'} work per dollar"
-
-
-def _notes(comparison: Comparison) -> str:
-    """Ties, and a design that comes first but cannot be bought."""
-    worth, chosen = comparison.worth, comparison.chosen
-    text = tie_text(comparison, chosen, with_prices=True)
-    first = in_order(comparison.candidates, worth)[0]
-    if first != chosen:
-        name = named(comparison.candidates[first])
-        text += f" {name} would be {comparison.criterion}, but breaks rules of its plan."
-    return text
-
-
 def band_text(one: Candidate) -> str:
     """How far its time may be off, and its speed and run with it (C23)."""
     if one.band_s is None:
         return f"Its step time has no error band: {no_class_text(one.proposal.problem)}."
     low, high = map(format_time, one.band_s)
     return f"Its step takes {low} to {high}, as {one.error_source} are off."
-
-
-def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
-    """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
-    found = tied(comparison, best, with_prices=with_prices)
-    if not found:
-        return ""
-    designs = comparison.candidates
-    *most, last = (comparison.letters[i] for i in (best, *found))
-    by = "work per dollar" if with_prices else "speed"
-    text = f" {', '.join(most)} and {last} cannot be told apart by {by}: step times may be off by"
-    return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)], with_prices)}"
-
-
-def _cheapest_of(designs: Sequence[Candidate], with_prices: bool) -> str:
-    """Which of some designs that nothing else tells apart is cheapest, and once by how much."""
-    first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
-    saved = second.bill.total_usd - first.bill.total_usd
-    among = "the cheapest of them" if len(designs) > 2 else "the cheaper of the two"
-    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else among
-    return f" {first.letter} is {by}." if saved else ""
 
 
 _QUANTITIES = 'Its quantities rest on the values in "Risks and assumptions", not on quotes.'
