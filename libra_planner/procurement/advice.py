@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Line
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.readiness import quote_of
 
 MOST_STEPS = 4
 """Kinds of parts that are told one by one; the rest is one step more."""
@@ -168,12 +170,22 @@ class BreakEven:
     factor : on the price now.
     unit_usd : the price now, where it is one part's.
     then : the design that comes first.
+    quote : the offer that counts for it now, where somebody has quoted it.
     """
 
     price_name: str
     factor: float
     unit_usd: Decimal | None
     then: str
+    quote: Quote | None = None
+
+    @property
+    def next_offer(self) -> Quote | None:
+        """The offer of another seller that counts before the price has come so far."""
+        if self.quote is None or self.unit_usd is None:
+            return None
+        is_reached = float(self.unit_usd) * self.factor <= self.quote.ceiling_usd
+        return None if is_reached else self.quote.next_offer
 
 
 def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
@@ -183,7 +195,8 @@ def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
         factor, text = swing.break_even_of(name, among=comparison.eligible)
         if factor is not None and 1 / FARTHEST <= factor <= FARTHEST:
             then = text.removesuffix(f" {name}")
-            found.append(BreakEven(swing.price_name, factor, swing.unit_usd, then))
+            quote = quote_of(comparison, swing.price_name)
+            found.append(BreakEven(swing.price_name, factor, swing.unit_usd, then, quote))
     yield from sorted(found, key=lambda one: max(one.factor, 1 / one.factor))
 
 

@@ -438,6 +438,7 @@ class Section:
     sheet : of the workbook.
     lead : what somebody who reads nothing else has to read.
     points : a short list behind its first sentence.
+    tabled : what of the lead its tables say, too: a page leaves it out.
     paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
@@ -463,6 +464,7 @@ class Section:
     is_printed: bool = False
     drawn: tuple[BookChart, ...] = ()
     points: tuple[str, ...] = ()
+    tabled: tuple[str, ...] = ()
 
     @property
     def said(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The design to buy against its neighbours: what each would save, what it would lose, and why not."""
+"""The design to buy against its neighbours: what it saves, what it gives up, why it wins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def against_lines(comparison: Comparison) -> Iterator[str]:
     found = neighbours(comparison)
     for one in found:
         if one.index == comparison.reference:
-            yield f"{_of_reference(comparison, one)}{_notes(comparison)}"
+            yield _of_reference(comparison, one)
     others = [_of_other(comparison, one) for one in found if one.index != comparison.reference]
     if text := " ".join((*_none(comparison, found), *others)):
         yield text
@@ -109,15 +109,15 @@ def _none(comparison: Comparison, found: Sequence[Neighbour]) -> Iterator[str]:
         yield f"No other design is {' or '.join(words)}."
 
 
-def _notes(comparison: Comparison) -> str:
+def choice_notes(comparison: Comparison) -> Iterator[str]:
     """Ties, and a design that comes first but cannot be bought."""
-    worth, chosen = comparison.worth, comparison.chosen
-    text = tie_text(comparison, chosen, with_prices=True)
-    first = in_order(comparison.candidates, worth)[0]
+    chosen = comparison.chosen
+    if text := tie_text(comparison, chosen, with_prices=True):
+        yield text.strip()
+    first = in_order(comparison.candidates, comparison.worth)[0]
     if first != chosen:
         name = named(comparison.candidates[first])
-        text += f" {name} would be {comparison.criterion}, but breaks rules of its plan."
-    return text
+        yield f"{name} would be {comparison.criterion}, but breaks rules of its plan."
 
 
 def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
@@ -154,22 +154,25 @@ def against_table(comparison: Comparison) -> Table | None:
     rows = rows if has_run else [[*row[:3], *row[4:]] for row in rows]
     headings = headings if has_run else headings[:3]
     missing = " ".join(_none(comparison, found))
-    title = f"What {one.letter} saves and gives up"
+    decides = "" if comparison.times_s is None else "; work per dollar decides"
+    title = f"What {one.letter} saves and gives up{decides}"
     return table("against", title, [*headings, "Work per dollar"], rows, note=missing)
 
 
 def _row(comparison: Comparison, neighbour: Neighbour) -> list[Value]:
     i, j, times = comparison.chosen, neighbour.index, comparison.times_s
+    broken = "" if j in comparison.eligible else "; breaks rules of its plan"
+    label = f"{_as(comparison, neighbour)}{broken}"
     one, other = comparison.candidates[i], comparison.candidates[j]
     at = [group_cell(x, "total") for x in (one, other)]
     saved = round_delta_usd(one.bill.total_usd - other.bill.total_usd, f"{at[0]}-{at[1]}")
     days, worth = _days(comparison, i, j), comparison.worth
     cell: Value = "" if days is None else cells.change(days, digits=1)
     if times is None:
-        return [_as(comparison, neighbour), saved, "", cell, ""]
+        return [label, saved, "", cell, ""]
     more = f"{at[1]}*{times[j]!r}/({at[0]}*{times[i]!r})-1" if worth[i] else ""
     return [
-        _as(comparison, neighbour),
+        label,
         saved,
         cells.delta(times[i] / times[j] - 1),
         cell,

@@ -15,7 +15,8 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
-from libra_planner.views.report.against import against_table, tie_text
+from libra_planner.views.report.against import against_lines, against_table, tie_text
+from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
@@ -51,20 +52,21 @@ def decision_section(comparison: Comparison) -> Section:
         *_quotes(comparison),
     )
     paragraphs = tuple(filter(None, (*notes, *sentences)))
-    live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
+    several = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     made = against_table, difference_table, change_table
     tables = filter(None, (make(comparison) for make in made))
     return Section(
         "decision",
-        "Recommendation" if live else "The design",
+        "Recommendation" if several else "The design",
         "Decision",
         lead=tuple(lead(comparison)),
         points=points(comparison),
+        tabled=tuple(against_lines(comparison)),
         paragraphs=paragraphs,
         warnings=tuple(_warnings(comparison)),
         cards=tuple(_cards(comparison)),
         tables=tuple(tables),
-        live=live,
+        live=(*several, *seller_verdict(comparison)),
         is_static=True,
     )
 

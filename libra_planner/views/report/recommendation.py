@@ -34,7 +34,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
-from libra_planner.views.report.against import against_lines, named
+from libra_planner.views.report.against import against_lines, choice_notes, named
 from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
@@ -85,7 +85,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield text
     if text := unrouted_text(comparison):
         yield f"Open: {text}."
-    yield from against_lines(comparison)
+    yield from (*against_lines(comparison), *choice_notes(comparison))
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(one, _day(comparison)))):
         yield text
@@ -339,6 +339,8 @@ def _prices(comparison: Comparison) -> Iterator[list[Value]]:
             continue
         now = float(found.unit_usd)
         to = f"{_unit_usd(now * found.factor)} ({found.factor:.2f}x)"
+        if other := found.next_offer:
+            then += f", unless you then buy of {other.seller} at {_unit_usd(other.usd)}"
         yield [f"price of {found.price_name}", _unit_usd(now), to, then]
 
 
