@@ -187,6 +187,10 @@ class Quote:
         following = self.next_offer
         return following.worth_usd - self.support_usd if following else math.inf
 
+    def offer_before(self, usd: float) -> Quote | None:
+        """The offer of another seller that counts before its own price has risen so far."""
+        return self.next_offer if usd > self.ceiling_usd else None
+
     @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against its figures; nothing for what is near what is listed."""

@@ -184,8 +184,7 @@ class BreakEven:
         """The offer of another seller that counts before the price has come so far."""
         if self.quote is None or self.unit_usd is None:
             return None
-        is_reached = float(self.unit_usd) * self.factor <= self.quote.ceiling_usd
-        return None if is_reached else self.quote.next_offer
+        return self.quote.offer_before(float(self.unit_usd) * self.factor)
 
 
 def break_evens(comparison: Comparison) -> Iterator[BreakEven]:

@@ -63,9 +63,14 @@ def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) ->
     assert networks.startswith(f"Networks are ${float(of) / 1e6:.2f}M (")
     assert "routing by hash (ECMP) may reverse this" in others[0]
     assert others[1].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
-    assert "published runs of H100 dense bf16 are off" in others[2]
+    b_usd, c_usd = (x.bill.total_usd for x in llama.candidates[1:])
+    assert others[2].startswith(
+        "No other design is cheaper. B (0d_llama3_70b @ 450,50,25), the next faster, costs "
+        f"${float(b_usd - c_usd) / 1e6:.2f}M more and is 1.4% faster (1.1 days of the run): "
+    )
+    assert "published runs of H100 dense bf16 are off" in others[3]
     run = "15 trillion tokens take 81.8 days (68.7 to 101.0) and $4.75M ($3.99M to $5.86M)"
-    assert others[3].startswith(run)
+    assert others[4].startswith(run)
 
 
 def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> None:
@@ -170,7 +175,8 @@ def test_a_break_even_makes_both_designs_equal(llama) -> None:
 
 def files_text(comparison) -> list[str]:
     """Cells of the table of what would change the decision."""
-    return [cell.shown for row in decision_section(comparison).tables[1].rows for cell in row]
+    tables = {one.key: one for one in decision_section(comparison).tables}
+    return [cell.shown for row in tables["would-change"].rows for cell in row]
 
 
 def test_designs_that_measured_errors_do_not_tell_apart_are_a_tie(llama) -> None:
@@ -267,10 +273,12 @@ def test_a_design_that_breaks_its_rules_is_not_the_one_to_buy() -> None:
     first = min(range(2), key=found.worth.__getitem__)
     assert found.candidates[0].evaluation.violated
     assert (first, found.chosen) == (0, 1)
-    assert (
-        "A (two_nics @ 450,50) would be best per dollar, but breaks rules of its plan"
-        in (decision_section(found).lead[4])
-    )
+    section = decision_section(found)
+    said = "A (two_nics @ 450,50) would be best per dollar, but breaks rules of its plan."
+    assert said in section.lead
+    assert said not in section.tabled  # A page shows it.
+    roles = "A (two_nics @ 450,50), the next best and the next cheaper; breaks rules of its plan"
+    assert section.tables[0].rows[0][0].value == roles
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

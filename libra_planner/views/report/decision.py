@@ -42,7 +42,6 @@ def decision_section(comparison: Comparison) -> Section:
     notes = (
         free_ports_line(comparison),
         time_basis(comparison),
-        comparison.ranking.order_note,
         _firmness(comparison),
     )
     sentences = (

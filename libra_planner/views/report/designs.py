@@ -163,7 +163,8 @@ def ports_text(comparison: Comparison) -> str:
     found = [text for one in comparison.candidates if (text := _ports_of(one))]
     if not found:
         return ""
-    broken = "".join(f"{text} " for one in comparison.candidates for text in rules_of_ports(one))
+    others = (x for i, x in enumerate(comparison.candidates) if i != comparison.chosen)
+    broken = "".join(f"{text} " for one in others for text in rules_of_ports(one))
     return (
         f"Ports are sold whole: {'; '.join(found)}. {broken}With prices: bill a plan chooses among "
         "what can be bought."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.evaluation import TimeModel
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
@@ -27,6 +28,7 @@ from libra_planner.procurement.readiness import (
     is_mostly_assumed,
     unquoted_text,
     unrouted_text,
+    used_in,
 )
 from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
@@ -35,7 +37,13 @@ from libra_planner.views.cells import Cell, Table, Value, number, round_delta_us
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.against import against_lines, choice_notes, named
-from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
+from libra_planner.views.report.bills import (
+    LEFT_OUT,
+    group_cell,
+    lines_sum,
+    rules_of_ports,
+    words_of_kind,
+)
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
@@ -86,8 +94,11 @@ def lead(comparison: Comparison) -> Iterator[str]:
     if text := unrouted_text(comparison):
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
+    yield from rules_of_ports(one)
+    if comparison.ranking.order_note:
+        yield comparison.ranking.order_note
     yield f"{_certainty(one)} {band_text(one)}"
-    if text := " ".join((*_run(one), *_offers(one, _day(comparison)))):
+    if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
 
 
@@ -196,8 +207,19 @@ def _day(comparison: Comparison) -> str:
     return quotes[0].day if quotes else comparison.origin.day
 
 
-def _offers(one: Candidate, today: str) -> Iterator[str]:
+def _chosen(comparison: Comparison, bought: Set[str]) -> Iterator[str]:
+    """What the file chooses though another seller asks less; nothing of what is not bought."""
+    for quote in used_in(comparison):
+        holding = [x for x in quote.others if not x.when and x.worth_usd < quote.worth_usd]
+        if quote.is_chosen and holding and quote.item in bought:
+            least = min(holding, key=lambda x: x.worth_usd)
+            own, other = (f"{_unit_usd(x.usd)} of {x.seller}" for x in (quote, least))
+            yield f"The file chooses {quote.item} at {own}; {other} is less."
+
+
+def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
     """Until when quotes hold, and how long parts take, where anybody says."""
+    today = _day(comparison)
     parts = [line.part for order in orders(one.bill) for line in order.lines]
     quoted = [(x.price, x.name) for x in parts if x.price and x.price.is_quoted]
     offers = [(x.price, x.name) for x in parts if x.price and x.price.valid_until]
@@ -208,6 +230,7 @@ def _offers(one: Candidate, today: str) -> Iterator[str]:
         bare = [name for price, name in quoted if not price.valid_until]
         but = f"; nobody says the last day of {_listed(bare)}" if bare else ""
         yield f"The first quote {verb} on {day} ({_listed(names)}){but}."
+    yield from _chosen(comparison, {x.name for x in parts})
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
     if days:
         longest = max(days, key=lambda pair: pair[0])
@@ -339,9 +362,13 @@ def _prices(comparison: Comparison) -> Iterator[list[Value]]:
             continue
         now = float(found.unit_usd)
         to = f"{_unit_usd(now * found.factor)} ({found.factor:.2f}x)"
-        if other := found.next_offer:
-            then += f", unless you then buy of {other.seller} at {_unit_usd(other.usd)}"
+        then += offer_text(found.next_offer)
         yield [f"price of {found.price_name}", _unit_usd(now), to, then]
+
+
+def offer_text(offer: Quote | None) -> str:
+    """What keeps a price from rising so far: another seller's offer; empty for none."""
+    return f", unless you then buy of {offer.seller} at {_unit_usd(offer.usd)}" if offer else ""
 
 
 def _unit_usd(usd: float) -> str:
