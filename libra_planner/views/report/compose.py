@@ -203,7 +203,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
             "recommendation": _recommendation(comparison, section),
             "cards": cards,
             "warnings": section.warnings,
-            "text": section.paragraphs,
+            "text": [*filter(None, [ranks.order_note]), *section.paragraphs],
         },
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],

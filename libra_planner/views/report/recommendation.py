@@ -52,7 +52,8 @@ from libra_planner.views.report.strategies import on_links_text
 _DAY_S = 24 * HOUR_S
 _NIC_PLACE = "host"
 """Where every NIC is: no place to name."""
-_MOST_BREAK_EVENS = 4
+_MOST_BREAK_EVENS, _MOST_RIVALS = 4, 2
+"""Rows of what would change the decision, the nearest first: a page has to hold the signature."""
 N_FIGURES = 2
 """Rows of the table of differences before those of parts."""
 
@@ -95,6 +96,9 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
+    if free := one.free_ports:
+        saved = f"a network of fewer switches costs {round_usd(free.saved_usd).shown} less"
+        yield f"Open: {free.n_free_ports:,} of {free.n_ports:,} {free.tier} ports are free; {saved}."
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield f"{_certainty(one)} {band_text(one)}"
@@ -277,14 +281,11 @@ def difference_table(comparison: Comparison) -> Table | None:
     moved = round_delta_usd(one.bill.total_usd - base.bill.total_usd, "[c2]-[c1]")
     return table(
         "difference",
-        f"From {named(base)} to {named(one)}",
+        f"From {base.letter} to {one.letter}",
         ["What", base.letter, one.letter, "Difference"],
         rows,
         total=[f"Price of everything{before_tax(one)}", *totals, moved],
-        note=(
-            "Parts are counted in units with their spares, where the bills differ: lines that both "
-            "have alike, such as those of frontend and storage, are left out."
-        ),
+        note="Units with spares, of the lines that differ.",
     )
 
 
@@ -380,7 +381,8 @@ _MANY_USD = 100
 
 
 def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
-    for one in price_rivals(comparison):
+    rivals = sorted(price_rivals(comparison), key=lambda x: -x.lead_fraction)
+    for one in rivals[:_MOST_RIVALS]:
         then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
         yield ["all prices, within their ranges", "as listed", "the ends", then]
 
