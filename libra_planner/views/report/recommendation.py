@@ -97,8 +97,9 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
     if free := one.free_ports:
+        ports = f"{free.n_free_ports:,} of {free.n_ports:,} {free.tier} ports are free"
         saved = f"a network of fewer switches costs {round_usd(free.saved_usd).shown} less"
-        yield f"Open: {free.n_free_ports:,} of {free.n_ports:,} {free.tier} ports are free; {saved}."
+        yield f"Open: {ports}; {saved}."
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield f"{_certainty(one)} {band_text(one)}"
