@@ -452,7 +452,7 @@ WORDS = _PARTS_OF_STEP | {
     "break_evens.factor": "on the price, at which another design is best",
     "break_evens.best": "the design that is best then",
     "break_evens.price": "of which part",
-    "break_evens.next_seller": "whose offer counts before the price has risen so far; null for none",
+    "break_evens.next_seller": "whose offer counts before the price has risen so far; or null",
     "break_evens.next_offer_usd": "of one, of that seller",
     "neighbours": "what whoever signs asks about",
     "neighbours.design": "its letter",
