@@ -256,10 +256,8 @@ def _equal_text(evaluation: Evaluation) -> Value:
 
 
 def _time_rows(comparison: Comparison) -> Rows:
-    model, knows_ports = (
-        comparison.ranking.ranked_by,
-        any(x.is_faster_as_bought for x in comparison.candidates),
-    )
+    model = comparison.ranking.ranked_by
+    knows_ports = any(x.is_faster_as_bought for x in comparison.candidates)
     own_links, sprayed = "evaluation.real_link_step_time_s", "check.spray_step_time_s"
     return [
         ("Step time by the model, ms", of("evaluation.step_time_s", milliseconds)),
