@@ -189,6 +189,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
     ranks, letters = comparison.ranking, comparison.letters
     picks = attributes(ranks, "cheapest", "fastest", "best_per_usd")
     section = decision_section(comparison)
+    basis_text, *others = section.paragraphs
     cards = [attributes(card, "title", "answer", "figure", "reason") for card in section.cards]
     return {
         "files": [str(path) for path in files],
@@ -203,7 +204,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
             "recommendation": _recommendation(comparison, section),
             "cards": cards,
             "warnings": section.warnings,
-            "text": [*filter(None, [ranks.order_note]), *section.paragraphs],
+            "text": [*filter(None, [basis_text, ranks.order_note]), *others],
         },
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],

@@ -40,9 +40,9 @@ _EQUAL = 0.005
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
     notes = (
-        free_ports_line(comparison),
         time_basis(comparison),
         _firmness(comparison),
+        free_ports_line(comparison),
     )
     sentences = (
         ports_text(comparison),
