@@ -166,6 +166,32 @@ class Quote:
         return self.usd + self.support_usd
 
     @property
+    def next_offer(self) -> Quote | None:
+        """The offer that counts once this one is dearer; ``None`` where none holds.
+
+        None is next where the file chooses: what others ask does not count there.
+        """
+        if self.is_chosen or self.when:
+            return None
+        holding = (one for one in self.others if not one.when)
+        return min(holding, key=lambda one: one.worth_usd, default=None)
+
+    @property
+    def ceiling_usd(self) -> float:
+        """The price up to which it stays the cheapest that holds, its support as it is.
+
+        >>> ours = Quote("n", 28.0, "Acme", "2026-11-02", support_usd=2.0)
+        >>> cheapest([ours, Quote("n", 33.0, "Beta", "2026-11-02")]).ceiling_usd
+        31.0
+        """
+        following = self.next_offer
+        return following.worth_usd - self.support_usd if following else math.inf
+
+    def offer_before(self, usd: float) -> Quote | None:
+        """The offer of another seller that counts before its own price has risen so far."""
+        return self.next_offer if usd > self.ceiling_usd else None
+
+    @property
     def doubts(self) -> tuple[str, ...]:
         """What speaks against its figures; nothing for what is near what is listed."""
         of_money = self._price_doubt, self._support_doubt, self._discount_doubt
@@ -325,8 +351,7 @@ def rate_ends(quotes: Iterable[Quote], currency: str) -> tuple[float, float]:
     """
     low, high = 0.0, math.inf
     for one in quotes:
-        rivals = () if one.is_chosen or one.when else one.others
-        for other in rivals:
+        for other in one.others if one.next_offer else ():
             moves = [x.currency == currency for x in (one, other)]
             if other.when or moves[0] == moves[1]:
                 continue

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Line
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.readiness import quote_of
 
 MOST_STEPS = 4
 """Kinds of parts that are told one by one; the rest is one step more."""
@@ -107,6 +109,50 @@ def _n_bought(one: Candidate, kind: str) -> Counter[tuple[tuple[object, ...], in
     return Counter([*units, *spares.items()])
 
 
+@dataclass(frozen=True)
+class Neighbour:
+    """A design that whoever signs for another one asks about.
+
+    Parameters
+    ----------
+    index : of the design.
+    roles : what it is to the design to buy, such as ``the baseline`` and ``the next cheaper``.
+    """
+
+    index: int
+    roles: tuple[str, ...]
+
+
+def neighbours(comparison: Comparison) -> tuple[Neighbour, ...]:
+    """What the design to buy is held against, and the next cheaper and the next faster design."""
+    totals = [float(one.bill.total_usd) for one in comparison.candidates]
+    held = "the baseline" if comparison.reference == comparison.baseline else "the next best"
+    pairs = (
+        (held, comparison.reference),
+        ("the next cheaper", _next_below(comparison, totals)),
+        ("the next faster", _next_below(comparison, comparison.times_s)),
+    )
+    found: dict[int, tuple[str, ...]] = {}
+    for role, i in pairs:
+        if i is not None:
+            found[i] = (*found.get(i, ()), role)
+    return tuple(Neighbour(i, roles) for i, roles in found.items())
+
+
+def _next_below(comparison: Comparison, values: Sequence[float] | None) -> int | None:
+    """The design of the next smaller value than the one to buy, first of those that keep rules."""
+    if values is None:
+        return None
+    most = values[comparison.chosen] * (1 - _ROUNDING)
+    below = [i for i in comparison.order if values[i] < most]
+    kept = [i for i in below if i in comparison.eligible]
+    return max(kept or below, key=values.__getitem__, default=None)
+
+
+_ROUNDING = 1e-9
+"""Relative difference that is rounding."""
+
+
 def price_rivals(comparison: Comparison) -> tuple[Rival, ...]:
     """Designs that can be the one to buy at prices within their ranges (C22)."""
     bills, times_s = [one.bill for one in comparison.candidates], comparison.times_s
@@ -124,12 +170,21 @@ class BreakEven:
     factor : on the price now.
     unit_usd : the price now, where it is one part's.
     then : the design that comes first.
+    quote : the offer that counts for it now, where somebody has quoted it.
     """
 
     price_name: str
     factor: float
     unit_usd: Decimal | None
     then: str
+    quote: Quote | None = None
+
+    @property
+    def next_offer(self) -> Quote | None:
+        """The offer of another seller that counts before the price has come so far."""
+        if self.quote is None or self.unit_usd is None:
+            return None
+        return self.quote.offer_before(float(self.unit_usd) * self.factor)
 
 
 def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
@@ -139,7 +194,8 @@ def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
         factor, text = swing.break_even_of(name, among=comparison.eligible)
         if factor is not None and 1 / FARTHEST <= factor <= FARTHEST:
             then = text.removesuffix(f" {name}")
-            found.append(BreakEven(swing.price_name, factor, swing.unit_usd, then))
+            quote = quote_of(comparison, swing.price_name)
+            found.append(BreakEven(swing.price_name, factor, swing.unit_usd, then, quote))
     yield from sorted(found, key=lambda one: max(one.factor, 1 / one.factor))
 
 

@@ -50,6 +50,11 @@ def used_in(comparison: Comparison) -> list[Quote]:
     return list(dict.fromkeys(used))
 
 
+def quote_of(comparison: Comparison, item: str) -> Quote | None:
+    """The quote that counts for a part; ``None`` where nobody has quoted it."""
+    return next((quote for quote in used_in(comparison) if quote.item == item), None)
+
+
 def _of_quotes(quotes: Sequence[Quote]) -> Iterator[str]:
     """Quotes that do not hold on their day, and a price far from what is listed."""
     if late := [quote for quote in quotes if quote.when]:

@@ -122,6 +122,7 @@ KINDS = {
     "round_usd": Kind(lambda value, _: _rounded(value, ""), "[>=1000]$#,##0;$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
+    "change": Kind(lambda value, digits: f"{value:+,.{digits}f}", "+#,##0{0};-#,##0{0};#,##0{0}"),
     "delta": Kind(_signed, "+0{0}%;-0{0}%;0{0}%"),
     "delta_usd": Kind(
         lambda value, _: _money(value, "+") if value else "$0.00", "+$#,##0.00;-$#,##0.00;$0.00"
@@ -149,6 +150,8 @@ count = partial(Cell, kind="count")
 """A whole number."""
 delta = partial(Cell, kind="delta")
 """A relative difference, with its sign."""
+change = partial(Cell, kind="change")
+"""A difference of numbers, with its sign."""
 points = partial(Cell, kind="points")
 """A difference of shares in percentage points."""
 
@@ -435,6 +438,7 @@ class Section:
     sheet : of the workbook.
     lead : what somebody who reads nothing else has to read.
     points : a short list behind its first sentence.
+    tabled : what of the lead its tables say, too: a page leaves it out.
     paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
@@ -460,6 +464,7 @@ class Section:
     is_printed: bool = False
     drawn: tuple[BookChart, ...] = ()
     points: tuple[str, ...] = ()
+    tabled: tuple[str, ...] = ()
 
     @property
     def said(self) -> tuple[str, ...]:

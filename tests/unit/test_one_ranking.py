@@ -102,7 +102,7 @@ def test_models_that_disagree_are_named_with_both_orders(three) -> None:
     assert any(text.startswith(note) for text in cells)
     assert note in made["report.md"]
     assert note in made["report.html"].replace("&#39;", "'")
-    assert note in decision_section(three).paragraphs[1]
+    assert any(text.startswith(note) for text in decision_section(three).lead)
 
 
 def test_the_speedup_stands_beside_what_equal_bandwidth_is(run) -> None:
@@ -193,7 +193,7 @@ def test_designs_of_one_bill_take_one_time() -> None:
     assert times[0] == pytest.approx(times[1], rel=1e-12)
     routed = [one.check.spray_step_time_s for one in _compared(*designs, *spray).candidates]
     assert [one.step_time_s for one in found.candidates] == pytest.approx(routed, rel=1e-9)
-    text = decision_section(found).paragraphs[3]
+    [text] = [x for x in decision_section(found).paragraphs if x.startswith("Ports")]
     assert text.startswith("Ports are sold whole: A has 25 GB/s per NPU in leaf where 15 is asked")
     assert "B has" not in text
     design = report_payload(found, [])["designs"][0]

@@ -367,3 +367,46 @@ def test_charts_are_the_workbooks_own_and_follow_its_prices(comparison, data) ->
         assert end == pytest.approx(
             sheets.value(*_cell_of(sheets, f"Design {one.letter}", "Total", "I"))
         )
+
+
+TWO_SELLERS = """item,price,unit,currency,rate,seller,date,valid_until,support
+nic-400g,1350,each,,,Beta,2026-11-03,2026-12-15,40
+nic-400g,1400,each,,,Acme,2026-11-02,2026-12-31,
+nic-400g,1290,each,,,Gamma,2026-09-01,2026-10-31,
+switch-64x400g,30000,each,EUR,1.1,Switches Ltd,2026-10-15,2026-12-31,
+switch-64x400g,34000,each,,,Acme,2026-10-15,2026-12-31,
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "price", "is_dearer"),
+    [
+        ("", 0, False),
+        ("nic-400g", 1360, False),  # With 40 for support as dear as Acme's 1,400.
+        ("nic-400g", 1360.5, True),
+        ("support of nic-400g", 60, True),
+        ("switch-64x400g", 34000, False),
+        ("switch-64x400g", 34001, True),
+        ("1 EUR in USD", 1.2, True),
+    ],
+)
+def test_a_price_above_another_sellers_is_told(tmp_path, part, price, is_dearer) -> None:
+    """In the decision, and beside the price; an offer that is over does not count."""
+    file = tmp_path / "q.csv"
+    file.write_text(TWO_SELLERS)
+    plan = str(EXAMPLES / "reports" / "one_nic.yaml")
+    found = compared_by(plan, "--prices", str(file), "--as-of", "2026-11-24")
+    sheets = Sheets(documents(found, ("xlsx",))["report.xlsx"])
+    if part:
+        column = "B" if part.startswith("1 EUR") else "D"
+        sheet, address = _cell_of(sheets, "Prices", part, column)
+        sheets.book[sheet][address] = price
+    sellers = [cell for cell in sheets.book["Decision"]["A"] if "SELLER" in str(cell.value)]
+    (said,) = (sheets.value("Decision", cell.coordinate) for cell in sellers)
+    assert said.startswith("ANOTHER SELLER IS CHEAPER") == is_dearer
+    heads = next(row for row in sheets.book["Prices"] if row[0].value == "Part")
+    (at,) = (cell.column_letter for cell in heads if cell.value == "At this price")
+    own = part.removeprefix("support of ").replace("1 EUR in USD", "switch-64x400g")
+    own = own or "nic-400g"
+    word = sheets.value(*_cell_of(sheets, "Prices", own, at))
+    assert word == ("ANOTHER SELLER IS CHEAPER" if is_dearer else "the same seller")

@@ -442,7 +442,9 @@ def test_every_offer_stands_in_a_report_with_its_reason(quotes, run, tmp_path) -
     assert sum(orders.values()) == pytest.approx(design["total_usd"])
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Made on 2026-11-23, quotes held as of 2026-11-23" in page
-    assert page.index("counts, of nic-400g the one that the file") < page.index('class="sign"')
+    assert "counts, of nic-400g the one that the file" in page
+    chosen = "The file chooses nic-400g at $1,400 of Acme; $1,350 of Beta is less."
+    assert page.index(chosen) < page.index('class="sign"')
     assert f"Orders: Acme ${orders['Acme'] / 1e6:.2f}M, not quoted" in page
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.evaluation import TimeModel
-from libra_planner.procurement.advice import break_evens, steps, tied
+from libra_planner.procurement.advice import break_evens, neighbours, steps, tied
 from libra_planner.procurement.plan_cost import cost_lines
 from libra_planner.procurement.ranking import times_s
 from libra_planner.procurement.readiness import best_sprayed
@@ -63,9 +63,14 @@ def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) ->
     assert networks.startswith(f"Networks are ${float(of) / 1e6:.2f}M (")
     assert "routing by hash (ECMP) may reverse this" in others[0]
     assert others[1].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
-    assert "published runs of H100 dense bf16 are off" in others[2]
+    b_usd, c_usd = (x.bill.total_usd for x in llama.candidates[1:])
+    assert others[2].startswith(
+        "No other design is cheaper. B (0d_llama3_70b @ 450,50,25), the next faster, costs "
+        f"${float(b_usd - c_usd) / 1e6:.2f}M more and is 1.4% faster (1.1 days of the run): "
+    )
+    assert "published runs of H100 dense bf16 are off" in others[3]
     run = "15 trillion tokens take 81.8 days (68.7 to 101.0) and $4.75M ($3.99M to $5.86M)"
-    assert others[3].startswith(run)
+    assert others[4].startswith(run)
 
 
 def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> None:
@@ -170,7 +175,78 @@ def test_a_break_even_makes_both_designs_equal(llama) -> None:
 
 def files_text(comparison) -> list[str]:
     """Cells of the table of what would change the decision."""
-    return [cell.shown for row in decision_section(comparison).tables[1].rows for cell in row]
+    tables = {one.key: one for one in decision_section(comparison).tables}
+    return [cell.shown for row in tables["would-change"].rows for cell in row]
+
+
+QUOTES = """item,price,unit,currency,rate,seller,date,valid_until,support
+nic-200g,1250,each,,,Beta,2026-11-03,2026-12-15,
+nic-200g,1290,each,,,Acme,2026-11-02,2026-12-31,
+nic-200g,1100,each,,,Gamma,2026-09-01,2026-10-31,
+nic-400g,1600,each,,,Acme,2026-11-02,2026-12-31,60
+nic-400g,1700,each,,,Beta,2026-11-02,2026-12-31,
+switch-64x200g,16500,each,EUR,1.1,Switches Ltd,2026-10-15,2026-12-31,
+switch-64x200g,47500,each,,,Acme,2026-10-15,2026-12-31,
+"""
+
+
+@pytest.fixture(scope="module")
+def quoted(tmp_path_factory):
+    """Three designs of one plan, with two sellers of NICs and of switches."""
+    file = tmp_path_factory.mktemp("quotes") / "q.csv"
+    file.write_text(QUOTES)
+    rails = EXAMPLES / "0e_rails_2to1.yaml"
+    designs = (str(rails), f"{rails}@450,50,12.5", f"{rails}@450,25,12.5")
+    dated = ("--prices", str(file), "--as-of", "2026-11-24", "--baseline", "A")
+    return compared_by(*designs, *dated)
+
+
+def test_a_break_even_names_the_offer_that_counts_before_it(quoted) -> None:
+    """A price rises no further than another seller's; below it, and where it falls, it moves."""
+    found = {one.price_name: one for one in break_evens(quoted)}
+    now = {name: float(one.unit_usd) * one.factor for name, one in found.items()}
+    assert now["nic-200g"] > 1290
+    assert found["nic-200g"].next_offer.seller == "Acme"  # Not Gamma, whose offer is over.
+    assert found["switch-64x200g"].factor > 1
+    assert (found["switch-64x200g"].next_offer is None) == (now["switch-64x200g"] <= 47500)
+    assert all(one.next_offer is None for one in found.values() if one.factor < 1)
+    cells = files_text(quoted)
+    then = cells[cells.index("price of nic-200g") + 3]
+    assert then == "B is best per dollar, unless you then buy of Acme at $1,290"
+    told = report_payload(quoted, [])["decision"]["recommendation"]["break_evens"]
+    own = next(x for x in told if x["price"] == "nic-200g")
+    assert (own["next_seller"], own["next_offer_usd"]) == ("Acme", 1290.0)
+
+
+def test_the_next_cheaper_and_the_next_faster_stand_beside_the_baseline(quoted) -> None:
+    """Held against each other by hand: dollars, seconds, and their product."""
+    a, b, c = quoted.candidates
+    assert quoted.letters[quoted.chosen] == "C"
+    roles = {quoted.letters[x.index]: x.roles for x in neighbours(quoted)}
+    assert roles == {"A": ("the baseline",), "B": ("the next faster",)}
+    table = decision_section(quoted).tables[0]
+    assert (table.key, table.note) == ("against", "No other design is cheaper.")
+    worth = [float(x.bill.total_usd) * x.step_time_s for x in (a, b, c)]
+    for row, other, its in zip(table.rows, (a, b), worth, strict=False):
+        assert row[1].value == c.bill.total_usd - other.bill.total_usd
+        assert row[2].value == pytest.approx(c.step_time_s / other.step_time_s - 1)
+        days = (c.run.expected_s - other.run.expected_s) / 86400
+        assert row[3].value == pytest.approx(days)
+        assert row[4].value == pytest.approx(its / worth[2] - 1)
+
+
+def test_a_dearer_design_says_what_the_next_cheaper_one_saves() -> None:
+    """Slow links are cheaper: money saved, days lost, and why the dearer design wins."""
+    rails = EXAMPLES / "0e_rails_2to1.yaml"
+    vectors = ("450,25,12.5", "450,25,1.5625", "450,50,12.5")
+    found = compared_by(*(f"{rails}@{x}" for x in vectors), "--tokens", "15e12", "--baseline", "C")
+    a, b, c = found.candidates
+    assert found.letters[found.chosen] == "A"
+    assert b.bill.total_usd < a.bill.total_usd < c.bill.total_usd
+    text = " ".join(decision_section(found).lead)
+    days = (b.run.expected_s - a.run.expected_s) / 86400
+    assert f"B ({b.proposal.name}), the next cheaper, costs $" in text
+    assert f"({days:,.1f} days of the run)" in text
 
 
 def test_designs_that_measured_errors_do_not_tell_apart_are_a_tie(llama) -> None:
@@ -267,10 +343,12 @@ def test_a_design_that_breaks_its_rules_is_not_the_one_to_buy() -> None:
     first = min(range(2), key=found.worth.__getitem__)
     assert found.candidates[0].evaluation.violated
     assert (first, found.chosen) == (0, 1)
-    assert (
-        "A (two_nics @ 450,50) would be best per dollar, but breaks rules of its plan"
-        in (decision_section(found).lead[4])
-    )
+    section = decision_section(found)
+    said = "A (two_nics @ 450,50) would be best per dollar, but breaks rules of its plan."
+    assert said in section.lead
+    assert said not in section.tabled  # A page shows it.
+    roles = "A (two_nics @ 450,50), the next best and the next cheaper; breaks rules of its plan"
+    assert section.tables[0].rows[0][0].value == roles
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -298,6 +376,12 @@ def test_a_browser_prints_ten_pages_at_most_and_a_phone_scrolls_only_down(files,
     shown(f"--print-to-pdf={tmp_path / 'r.pdf'}", f"file://{tmp_path}/report.html")
     n_pages = len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "r.pdf").read_bytes()))
     assert 2 <= n_pages <= 10
+    # What stands above the signature and itself fill one page: alone they print as one.
+    page = files["report.html"]
+    alone = re.sub(r'<div class="rest">.*</main>', "</main>", page, flags=re.DOTALL)
+    (tmp_path / "first.html").write_text(alone)
+    shown(f"--print-to-pdf={tmp_path / 'f.pdf'}", f"file://{tmp_path}/first.html")
+    assert len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "f.pdf").read_bytes())) == 1
     width = re.search(r"width (\d+)", shown("--dump-dom", f"file://{tmp_path}/phone.html"))
     assert width is not None
     assert int(width[1]) <= 390

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from libra_planner.check.links import DimensionReport
 from libra_planner.costs.prices import ASSUMED
-from libra_planner.procurement.bill import NIC, NPU, OPTIC, SERVER, SWITCH, SideNetwork
+from libra_planner.costs.quotes import Quote, rate_ends
+from libra_planner.procurement.bill import (
+    NIC,
+    NPU,
+    OPTIC,
+    SERVER,
+    SUPPORT,
+    SWITCH,
+    Part,
+    SideNetwork,
+    to_cents,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
@@ -18,6 +30,7 @@ from libra_planner.procurement.readiness import (
     assumed_fraction,
     assumed_prices,
     resting_usd,
+    used_in,
 )
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
@@ -25,7 +38,20 @@ from libra_planner.views.cells import Cell, Section, Table, Value, mark, number,
 from libra_planner.views.links import whole_link_notes
 from libra_planner.views.phases import algorithm_lines
 from libra_planner.views.plan import as_checked, plan_notes
-from libra_planner.views.report.bills import EXTENDED, group_cell, lines_sum, price_cell
+from libra_planner.views.report.bills import (
+    EXTENDED,
+    HALF_A_CENT,
+    OFFERS,
+    PRICE_COLUMNS,
+    USD,
+    confidence_mark,
+    group_cell,
+    lines_sum,
+    price_cell,
+    priced_parts,
+    rate_cell,
+    rates,
+)
 from libra_planner.views.report.bills import SPARES as SPARES_USD
 from libra_planner.views.spread import mean_text
 
@@ -232,3 +258,136 @@ def origin_section(comparison: Comparison) -> Section:
     one = table("origin", "Inputs and versions", headings, rows)
     title = "How to make this report again"
     return Section("origin", title, "Origin", (text,), tables=(one,), is_folded=True)
+
+
+def _rate_table(comparison: Comparison) -> list[Table]:
+    """Tax and rates, for a reader's own; none where there are none."""
+    share = comparison.candidates[0].bill.tax_fraction
+    tax = Cell(share, kind=cells.PERCENT, digits=3, is_input=True)
+    rows: list[list[Value]] = [["Tax, share of everything", tax, "", "", ""]] if share else []
+    for currency, rate in rates(comparison).items():
+        own = Cell(rate, kind=cells.NUMBER, digits=6, is_input=True)
+        rows.append([f"1 {currency} in USD", own, *_sellers(comparison, currency)])
+    caption = "Tax and exchange rates, which totals follow in the workbook"
+    headings = ["What", "Value", "Same sellers from", "to", "At this value"]
+    note = (
+        "Sellers are chosen at the rates of the quotes. At a rate beyond these ends another seller "
+        "is cheaper, which no formula here follows: make a new report with that rate."
+    )
+    if not rows or not rates(comparison):
+        rows, headings, note = [row[:2] for row in rows], headings[:2], ""
+    return [cells.table("rates", caption, headings, rows, note=note)] if rows else []
+
+
+def _sellers(comparison: Comparison, currency: str) -> list[Value]:
+    """Between which rates the sellers stay the same, and whether they do at that of a workbook."""
+    low, high = rate_ends(used_in(comparison), currency)
+    found = [number(low, 4) if low else "", number(high, 4) if math.isfinite(high) else ""]
+    ends = [f"[c1]>={low!r}"] * (low > 0) + [f"[c1]<={high!r}"] * math.isfinite(high)
+    same, other = "the same sellers", "ANOTHER SELLER IS CHEAPER: make a new report"
+    formula = f'"{same}"'
+    for end in ends:
+        formula = f'IF({end},{formula},"{other}")'
+    return [*found, Cell(same, formula if ends else "")]
+
+
+def _input_price(comparison: Comparison, part: Part) -> Cell:
+    """What a reader may change; a price in another currency follows its rate until then."""
+    price = part.price
+    if price is None or price.currency == USD:
+        return usd(part.unit_usd, is_input=True)
+    at = rate_cell(comparison, price.currency)
+    amount = f"{price.usd}/{price.rate!r}" if price.amount is None else f"{price.amount:f}"
+    return usd(price.usd, f"IF(ISNUMBER({at}),ROUND({amount}*{at},2),NA())", is_input=True)
+
+
+def price_section(comparison: Comparison) -> Section:
+    """All prices with their sources, every part once: what a workbook computes from."""
+    text = (
+        "Published: a price list or paper anyone can read. Quoted: a vendor's offer. Assumed: an "
+        "estimate, to be replaced by a quote before anything is signed. Low and high: the ends of "
+        "what sources say. In the workbook, change a unit price, a rate or the tax here, and every "
+        "total moves."
+    )
+    caption, parts = "Prices and their sources", priced_parts(comparison)
+    columns: dict[str, Callable[[Part], Value]] = {
+        "Part": lambda part: part.name,
+        "Kind": lambda part: part.kind,
+        "Description": lambda part: part.description,
+        "Unit price": partial(_input_price, comparison),
+        "Confidence": confidence_mark,
+        "Low": lambda part: usd(part.price.low_usd if part.price else None),
+        "High": lambda part: usd(part.price.high_usd if part.price else None),
+        "As of": lambda part: part.price.as_of if part.price else "",
+        "Source of the price": lambda part: part.price.source if part.price else "",
+        "Source of the rest": lambda part: part.source,
+        **{name: of for name, of in OFFERS.items() if any(map(of, parts))},
+        **_next_columns(comparison),
+    }
+    twice = ("Kind", "Seller", "Valid until", *_NEXT)  # Part, source and offers say it.
+    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True, off_page=twice)
+    tables = (table, *_rate_table(comparison))
+    return Section("prices", "Prices", "Prices", (text,), tables=tables, is_folded=True)
+
+
+_NEXT = ("Next seller", "Next offer with support, $", "At this price")
+"""Columns of what counts once a price is above it."""
+
+_SAME, _OTHER = "the same seller", "ANOTHER SELLER IS CHEAPER"
+
+
+def _next_offers(comparison: Comparison) -> dict[str, Quote]:
+    """The offer of another seller that counts next, by part."""
+    quotes = {quote.item: quote.next_offer for quote in used_in(comparison)}
+    names = [part.name for part in priced_parts(comparison)]
+    return {name: found for name in names if (found := quotes.get(name))}
+
+
+def _next_columns(comparison: Comparison) -> dict[str, Callable[[Part], Value]]:
+    """Columns of the next offer, and whether a reader's price is above it; none without any."""
+    following = _next_offers(comparison)
+
+    def stays(part: Part) -> Value:
+        above = _is_above(comparison, part.name)
+        return Cell(_SAME, f'IF({above},"{_OTHER}","{_SAME}")') if part.name in following else ""
+
+    columns: tuple[Callable[[Part], Value], ...] = (
+        lambda part: following[part.name].seller if part.name in following else "",
+        lambda part: _next_usd(comparison, following.get(part.name)),
+        stays,
+    )
+    return dict(zip(_NEXT, columns, strict=True)) if following else {}
+
+
+def _next_usd(comparison: Comparison, offer: Quote | None) -> Value:
+    """What the next offer asks for one with its support; in another currency by its rate."""
+    if offer is None:
+        return ""
+    worth = to_cents(offer.worth_usd)
+    if offer.currency not in rates(comparison):
+        return usd(worth)
+    at, amount = rate_cell(comparison, offer.currency), offer.amount + offer.support
+    return usd(worth, f"IF(ISNUMBER({at}),ROUND({amount!r}*{at},2),NA())")
+
+
+def _is_above(comparison: Comparison, name: str) -> str:
+    """Whether a price of the workbook with its support is above the next offer."""
+    parts = priced_parts(comparison)
+    names = [part.name for part in parts]
+    own = price_cell(comparison, name), price_cell(comparison, f"{SUPPORT} of {name}")
+    worth = "+".join(f"N({at})" for at in own if at)
+    n_before = PRICE_COLUMNS + sum(any(map(of, parts)) for of in OFFERS.values())
+    return f"{worth}>[prices/{names.index(name)}/{n_before + 1}]+{HALF_A_CENT}"
+
+
+def seller_verdict(comparison: Comparison) -> list[Cell]:
+    """Whether a price of the workbook is above another seller's offer; none without such offers."""
+    terms = [f"IF({_is_above(comparison, name)},1,0)" for name in _next_offers(comparison)]
+    same = "At the prices of this workbook no other seller is cheaper"
+    other = (
+        "ANOTHER SELLER IS CHEAPER than a price of this workbook, which no total follows: see the "
+        f"column {_NEXT[-1]} of the sheet Prices, and write that offer there, or make a new report"
+    )
+    missing = "A price or a rate is missing: which sellers are cheapest is not known"
+    expression = f'IFERROR(IF({"+".join(terms)}>0,"{other}","{same}"),"{missing}")'
+    return [Cell(same, expression)] if terms else []

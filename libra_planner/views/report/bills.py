@@ -6,26 +6,22 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 
-from libra_planner.costs.quotes import rate_ends
 from libra_planner.procurement.bill import GROUPS, SUPPORT, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
-from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells, plan
 from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
 
-_HALF_A_CENT = 0.005
+HALF_A_CENT = 0.005
 _TAX_WEIGHT = 1000000
 """Dollars whose tax is looked at: a share that moves by rounding alone has not changed."""
 
-PRICE_COLUMN = 3
-END_COLUMNS = (5, 6)
-"""Of the unit price in the table of prices, and of the ends that sources say."""
+PRICE_COLUMNS, PRICE_COLUMN, END_COLUMNS = 10, 3, (5, 6)
+"""Those of any table of prices; of the unit price in it, and of the ends that sources say."""
 QUANTITY_COLUMN, SPARE_COLUMN, UNIT_COLUMN, SOURCE_COLUMN, EXTENDED_COLUMN = 4, 5, 6, 7, 8
 """Of units in use, spares, the unit price, what it rests on, and the line's price, in a bill."""
 
@@ -107,7 +103,7 @@ TAX_CELL = "[rates/0/1]"
 """Where the share of tax stands, where anybody names one."""
 
 
-def _rates(comparison: Comparison) -> dict[str, float]:
+def rates(comparison: Comparison) -> dict[str, float]:
     """What one unit of every currency of a price is worth in USD."""
     prices = (part.price for part in priced_parts(comparison) if part.price)
     return {price.currency: price.rate for price in prices if price.currency != USD}
@@ -116,48 +112,7 @@ def _rates(comparison: Comparison) -> dict[str, float]:
 def rate_cell(comparison: Comparison, currency: str) -> str:
     """Where the rate of a currency stands."""
     has_tax = comparison.candidates[0].bill.tax_fraction > 0
-    return f"[rates/{[*_rates(comparison)].index(currency) + has_tax}/1]"
-
-
-def _rate_table(comparison: Comparison) -> list[Table]:
-    """Tax and rates, for a reader's own; none where there are none."""
-    share = comparison.candidates[0].bill.tax_fraction
-    tax = Cell(share, kind=cells.PERCENT, digits=3, is_input=True)
-    rows: list[list[Value]] = [["Tax, share of everything", tax, "", "", ""]] if share else []
-    for currency, rate in _rates(comparison).items():
-        own = Cell(rate, kind=cells.NUMBER, digits=6, is_input=True)
-        rows.append([f"1 {currency} in USD", own, *_sellers(comparison, currency)])
-    caption = "Tax and exchange rates, which totals follow in the workbook"
-    headings = ["What", "Value", "Same sellers from", "to", "At this value"]
-    note = (
-        "Sellers are chosen at the rates of the quotes. At a rate beyond these ends another seller "
-        "is cheaper, which no formula here follows: make a new report with that rate."
-    )
-    if not rows or not _rates(comparison):
-        rows, headings, note = [row[:2] for row in rows], headings[:2], ""
-    return [cells.table("rates", caption, headings, rows, note=note)] if rows else []
-
-
-def _sellers(comparison: Comparison, currency: str) -> list[Value]:
-    """Between which rates the sellers stay the same, and whether they do at that of a workbook."""
-    low, high = rate_ends(used_in(comparison), currency)
-    found = [number(low, 4) if low else "", number(high, 4) if math.isfinite(high) else ""]
-    ends = [f"[c1]>={low!r}"] * (low > 0) + [f"[c1]<={high!r}"] * math.isfinite(high)
-    same, other = "the same sellers", "ANOTHER SELLER IS CHEAPER: make a new report"
-    formula = f'"{same}"'
-    for end in ends:
-        formula = f'IF({end},{formula},"{other}")'
-    return [*found, Cell(same, formula if ends else "")]
-
-
-def _input_price(comparison: Comparison, part: Part) -> Cell:
-    """What a reader may change; a price in another currency follows its rate until then."""
-    price = part.price
-    if price is None or price.currency == USD:
-        return usd(part.unit_usd, is_input=True)
-    at = rate_cell(comparison, price.currency)
-    amount = f"{price.usd}/{price.rate!r}" if price.amount is None else f"{price.amount:f}"
-    return usd(price.usd, f"IF(ISNUMBER({at}),ROUND({amount}*{at},2),NA())", is_input=True)
+    return f"[rates/{[*rates(comparison)].index(currency) + has_tax}/1]"
 
 
 def tax_formula(total: str) -> str:
@@ -198,7 +153,7 @@ def prices_moved(comparison: Comparison) -> str:
     share = comparison.candidates[0].bill.tax_fraction
     tax = [f"{_TAX_WEIGHT}*ABS(N({TAX_CELL})-{float(share)!r})"] if share else []
     # Added with +: a function of Excel takes 255 arguments.
-    return f"{'+'.join([*terms, *tax])}>={_HALF_A_CENT}"
+    return f"{'+'.join([*terms, *tax])}>={HALF_A_CENT}"
 
 
 def verdict(comparison: Comparison) -> Cell:
@@ -289,7 +244,7 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         "Quantity": lambda line: cells.count(line.n_units),
         "Spare": lambda line: cells.count(line.n_spares),
         "Unit price": lambda line: _unit_price(line, price_cell(comparison, line.part.name)),
-        "Source": lambda line: _confidence(line.part),
+        "Source": lambda line: confidence_mark(line.part),
         "Extended": lambda line: usd(line.extended_usd, known(line.part, "[c6]", _BOUGHT)),
         "W each": lambda line: number(line.part.power_w, 1),
         "kW": lambda line: number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
@@ -325,10 +280,10 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
 def _ordered(one: Candidate) -> Iterator[str]:
     """What orders say, too, where there are any: a page has room for notes in their place."""
     if any(line.part.price and line.part.price.seller for line in one.bill.lines):
-        yield from (name for name in _OFFERS if name != "Seller")
+        yield from (name for name in OFFERS if name != "Seller")
 
 
-_OFFERS: Mapping[str, Callable[[Part], Value]] = {
+OFFERS: Mapping[str, Callable[[Part], Value]] = {
     "Seller": lambda part: part.price.seller if part.price else "",
     "Part number": lambda part: part.part_number,
     "Lead time, days": lambda part: cells.count(part.n_lead_days) if part.n_lead_days else "",
@@ -340,7 +295,7 @@ _OFFERS: Mapping[str, Callable[[Part], Value]] = {
 def _offer_columns(comparison: Comparison) -> dict[str, Callable[[Line], Value]]:
     """Columns of what an offer says of any part."""
     parts = priced_parts(comparison)
-    shown = {name: of for name, of in _OFFERS.items() if any(map(of, parts))}
+    shown = {name: of for name, of in OFFERS.items() if any(map(of, parts))}
     return {name: partial(_of_part, of) for name, of in shown.items()}
 
 
@@ -366,7 +321,8 @@ def _tax_table(one: Candidate) -> list[Table]:
 _BOUGHT = "ROUND(([c4]+[c5])*[c6],2)"
 
 
-def _confidence(part: Part) -> Cell:
+def confidence_mark(part: Part) -> Cell:
+    """What the price of a part rests on, as a mark."""
     return cells.mark(part.price.confidence if part.price else "no price")
 
 
@@ -428,31 +384,3 @@ def _bought(one: Candidate, place: tuple[str, str]) -> tuple[int, Decimal, str]:
     lines = tuple(line for line in one.bill.lines if (line.tier, line.part.name) == place)
     formula = lines_sum(one, lambda line: line in lines)
     return sum(line.n_bought for line in lines), Bill(lines).total_usd, formula
-
-
-def price_section(comparison: Comparison) -> Section:
-    """All prices with their sources, every part once: what a workbook computes from."""
-    text = (
-        "Published: a price list or paper anyone can read. Quoted: a vendor's offer. Assumed: an "
-        "estimate, to be replaced by a quote before anything is signed. Low and high: the ends of "
-        "what sources say. In the workbook, change a unit price, a rate or the tax here, and every "
-        "total moves."
-    )
-    caption, parts = "Prices and their sources", priced_parts(comparison)
-    columns: dict[str, Callable[[Part], Value]] = {
-        "Part": lambda part: part.name,
-        "Kind": lambda part: part.kind,
-        "Description": lambda part: part.description,
-        "Unit price": partial(_input_price, comparison),
-        "Confidence": _confidence,
-        "Low": lambda part: usd(part.price.low_usd if part.price else None),
-        "High": lambda part: usd(part.price.high_usd if part.price else None),
-        "As of": lambda part: part.price.as_of if part.price else "",
-        "Source of the price": lambda part: part.price.source if part.price else "",
-        "Source of the rest": lambda part: part.source,
-        **{name: of for name, of in _OFFERS.items() if any(map(of, parts))},
-    }
-    twice = ("Kind", "Seller", "Valid until")  # The part, and the source of its price, say it.
-    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True, off_page=twice)
-    tables = (table, *_rate_table(comparison))
-    return Section("prices", "Prices", "Prices", (text,), tables=tables, is_folded=True)

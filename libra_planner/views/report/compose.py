@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import quote_warnings
 from libra_planner.evaluation import TimeModel
-from libra_planner.procurement.advice import break_evens, steps, tied
+from libra_planner.procurement.advice import BreakEven, break_evens, neighbours, steps, tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import open_points, used_in
@@ -18,8 +18,9 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.design import bandwidths_GBps
 from libra_planner.views.report import basis
-from libra_planner.views.report.bills import bill_section, price_section, prices_moved
-from libra_planner.views.report.book_charts import chart_sheet
+from libra_planner.views.report.bills import bill_section, prices_moved
+from libra_planner.views.report.charts import chart_sheet
+from libra_planner.views.report.charts import charts as drawn
 from libra_planner.views.report.costs import cost_payload, with_cost
 from libra_planner.views.report.decision import decision_section, range_sentences
 from libra_planner.views.report.designs import (
@@ -87,7 +88,7 @@ for _name, _make in (
     ("checks", _section(basis.check_section)),
     ("strategies", _section(strategy_section)),
     ("risks", _section(basis.risk_section)),
-    ("prices", _section(price_section)),
+    ("prices", _section(basis.price_section)),
     ("origin", _section(basis.origin_section)),
 ):
     register(_name, _make)
@@ -125,6 +126,7 @@ def _printable(section: Section) -> Section:
         section,
         lead=tuple(map(cells.printable, section.lead)),
         points=tuple(map(cells.printable, section.points)),
+        tabled=tuple(map(cells.printable, section.tabled)),
         paragraphs=tuple(map(cells.printable, section.paragraphs)),
         warnings=tuple(map(cells.printable, section.warnings)),
     )
@@ -147,9 +149,8 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
     from libra_planner.views.renderers.html import html, pdf
     from libra_planner.views.renderers.text import csv_text, markdown
     from libra_planner.views.renderers.workbook import workbook
-    from libra_planner.views.report.charts import charts
 
-    pictures = charts(comparison) if {"html", "pdf"} & set(formats) else {}
+    pictures = drawn(comparison) if {"html", "pdf"} & set(formats) else {}
     whole = report(comparison, pictures)
     found: dict[str, str | bytes] = {}
     for suffix, write in (("html", html), ("xlsx", workbook), ("md", markdown)):
@@ -188,6 +189,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
     ranks, letters = comparison.ranking, comparison.letters
     picks = attributes(ranks, "cheapest", "fastest", "best_per_usd")
     section = decision_section(comparison)
+    basis_text, *others = section.paragraphs
     cards = [attributes(card, "title", "answer", "figure", "reason") for card in section.cards]
     return {
         "files": [str(path) for path in files],
@@ -202,7 +204,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
             "recommendation": _recommendation(comparison, section),
             "cards": cards,
             "warnings": section.warnings,
-            "text": section.paragraphs,
+            "text": [*filter(None, [basis_text, ranks.order_note]), *others],
         },
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],
@@ -224,9 +226,9 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
                 }
                 for step in way
             ],
-            "break_evens": [
-                {"price": x.price_name, "factor": x.factor, "best": x.then}
-                for x in break_evens(comparison)
+            "break_evens": [_break_even(x) for x in break_evens(comparison)],
+            "neighbours": [
+                {"design": letters[x.index], "roles": x.roles} for x in neighbours(comparison)
             ],
             "ties": [letters[i] for i in tied(comparison, comparison.chosen, with_prices=True)],
         }
@@ -237,6 +239,18 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
         "open_points": list(open_points(comparison)),
         "sentences": list(section.said),
         **found,
+    }
+
+
+def _break_even(found: BreakEven) -> dict[str, Any]:
+    """A price at which another design is the one to buy, and the offer that counts before it."""
+    other = found.next_offer
+    return {
+        "price": found.price_name,
+        "factor": found.factor,
+        "best": found.then,
+        "next_seller": other.seller if other else None,
+        "next_offer_usd": other.usd if other else None,
     }
 
 

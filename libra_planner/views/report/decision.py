@@ -15,16 +15,18 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
+from libra_planner.views.report.against import against_lines, against_table, tie_text
+from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
     change_table,
     difference_table,
+    free_ports_line,
     lead,
     points,
     price_text,
-    tie_text,
 )
 from libra_planner.views.report.runs import run_refusal
 from libra_planner.views.training.memory import WARNING, memory_lines
@@ -37,7 +39,11 @@ _EQUAL = 0.005
 
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
-    notes = (time_basis(comparison), comparison.ranking.order_note, _firmness(comparison))
+    notes = (
+        time_basis(comparison),
+        _firmness(comparison),
+        free_ports_line(comparison),
+    )
     sentences = (
         ports_text(comparison),
         faster_text(comparison),
@@ -45,19 +51,21 @@ def decision_section(comparison: Comparison) -> Section:
         *_quotes(comparison),
     )
     paragraphs = tuple(filter(None, (*notes, *sentences)))
-    live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
-    tables = filter(None, (difference_table(comparison), change_table(comparison)))
+    several = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
+    made = against_table, difference_table, change_table
+    tables = filter(None, (make(comparison) for make in made))
     return Section(
         "decision",
-        "Recommendation" if live else "The design",
+        "Recommendation" if several else "The design",
         "Decision",
         lead=tuple(lead(comparison)),
         points=points(comparison),
+        tabled=tuple(against_lines(comparison)),
         paragraphs=paragraphs,
         warnings=tuple(_warnings(comparison)),
         cards=tuple(_cards(comparison)),
         tables=tuple(tables),
-        live=live,
+        live=(*several, *seller_verdict(comparison)),
         is_static=True,
     )
 

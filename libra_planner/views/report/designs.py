@@ -163,7 +163,8 @@ def ports_text(comparison: Comparison) -> str:
     found = [text for one in comparison.candidates if (text := _ports_of(one))]
     if not found:
         return ""
-    broken = "".join(f"{text} " for one in comparison.candidates for text in rules_of_ports(one))
+    others = (x for i, x in enumerate(comparison.candidates) if i != comparison.chosen)
+    broken = "".join(f"{text} " for one in others for text in rules_of_ports(one))
     return (
         f"Ports are sold whole: {'; '.join(found)}. {broken}With prices: bill a plan chooses among "
         "what can be bought."
@@ -255,10 +256,8 @@ def _equal_text(evaluation: Evaluation) -> Value:
 
 
 def _time_rows(comparison: Comparison) -> Rows:
-    model, knows_ports = (
-        comparison.ranking.ranked_by,
-        any(x.is_faster_as_bought for x in comparison.candidates),
-    )
+    model = comparison.ranking.ranked_by
+    knows_ports = any(x.is_faster_as_bought for x in comparison.candidates)
     own_links, sprayed = "evaluation.real_link_step_time_s", "check.spray_step_time_s"
     return [
         ("Step time by the model, ms", of("evaluation.step_time_s", milliseconds)),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.evaluation import TimeModel
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
@@ -15,12 +16,11 @@ from libra_planner.procurement.advice import (
     main_part,
     price_rivals,
     steps,
-    tied,
 )
 from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
-from libra_planner.procurement.ranking import Comparison, in_order
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     assumed_fraction,
     best_sprayed,
@@ -28,6 +28,7 @@ from libra_planner.procurement.readiness import (
     is_mostly_assumed,
     unquoted_text,
     unrouted_text,
+    used_in,
 )
 from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
@@ -35,7 +36,14 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
-from libra_planner.views.report.bills import LEFT_OUT, group_cell, lines_sum, words_of_kind
+from libra_planner.views.report.against import against_lines, choice_notes, named
+from libra_planner.views.report.bills import (
+    LEFT_OUT,
+    group_cell,
+    lines_sum,
+    rules_of_ports,
+    words_of_kind,
+)
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
@@ -44,12 +52,10 @@ from libra_planner.views.report.strategies import on_links_text
 _DAY_S = 24 * HOUR_S
 _NIC_PLACE = "host"
 """Where every NIC is: no place to name."""
-_MOST_BREAK_EVENS = 4
+_MOST_BREAK_EVENS, _MOST_RIVALS = 4, 2
+"""Rows of what would change the decision, the nearest first: a page has to hold the signature."""
 N_FIGURES = 2
 """Rows of the table of differences before those of parts."""
-
-_ROUNDING = 1e-9
-"""Relative difference that is rounding."""
 
 
 def price_text(one: Candidate) -> str:
@@ -63,11 +69,6 @@ def price_text(one: Candidate) -> str:
         if is_exact
         else f"about {round_usd(one.bill.total_usd).shown}"
     )
-
-
-def named(one: Candidate) -> str:
-    """Letter and name."""
-    return f"{one.letter} ({one.proposal.name})"
 
 
 def lead(comparison: Comparison) -> Iterator[str]:
@@ -93,14 +94,24 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield text
     if text := unrouted_text(comparison):
         yield f"Open: {text}."
-    if other is not None:
-        yield _why(comparison, one, other)
-    if one.free_ports is not None:
-        words = _price_words(comparison)
-        yield f"Open for {one.letter}: {free_ports_text(one.free_ports, words)}"
+    yield from (*against_lines(comparison), *choice_notes(comparison))
+    yield from rules_of_ports(one)
+    if free := one.free_ports:
+        ports = f"{free.n_free_ports:,} of {free.n_ports:,} {free.tier} ports are free"
+        saved = f"a network of fewer switches costs {round_usd(free.saved_usd).shown} less"
+        yield f"Open: {ports}; {saved}."
+    if comparison.ranking.order_note:
+        yield comparison.ranking.order_note
     yield f"{_certainty(one)} {band_text(one)}"
-    if text := " ".join((*_run(one), *_offers(one, _day(comparison)))):
+    if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
+
+
+def free_ports_line(comparison: Comparison) -> str:
+    """How many ports of the design to buy stay free, and what sizes fewer; empty for few."""
+    one, words = comparison.candidates[comparison.chosen], _price_words(comparison)
+    free = one.free_ports
+    return "" if free is None else f"Open for {one.letter}: {free_ports_text(free, words)}"
 
 
 def _price_words(comparison: Comparison) -> list[str]:
@@ -149,69 +160,12 @@ def _speed(comparison: Comparison, one: Candidate) -> str:
     return text
 
 
-def _why(comparison: Comparison, one: Candidate, other: Candidate) -> str:
-    """How it compares with the one that it is held against."""
-    is_base = comparison.reference == comparison.baseline
-    whom = f"{named(other)}, the {'baseline' if is_base else 'next best'}"
-    saved = other.bill.total_usd - one.bill.total_usd
-    amount = f"{round_usd(abs(saved)).shown} {'less' if saved > 0 else 'more'}{before_tax(one)}"
-    price = f"costs {amount}" if saved else "costs the same"
-    return f"Against {whom}, it {price}{_speed_against(comparison)}.{_notes(comparison)}"
-
-
-def _speed_against(comparison: Comparison) -> str:
-    """How much faster it is than the one that it is held against, and its work per dollar."""
-    times, i, j = comparison.times_s, comparison.chosen, comparison.reference
-    if times is None or j is None:
-        return "; the designs do not do the same work"
-    faster, worth = times[j] / times[i] - 1, comparison.worth
-    speed = "is as fast"
-    if abs(faster) > _ROUNDING:
-        speed = f"is {abs(faster):.1%} {'faster' if faster > 0 else 'slower'}"
-    more = worth[j] / worth[i] - 1 if worth[i] else 0.0
-    if abs(more) <= _ROUNDING:
-        return f" and {speed}: as much work per dollar"
-    return f" and {speed}: {abs(more):.1%} {'more' if more > 0 else 'less'} work per dollar"
-
-
-def _notes(comparison: Comparison) -> str:
-    """Ties, and a design that comes first but cannot be bought."""
-    worth, chosen = comparison.worth, comparison.chosen
-    text = tie_text(comparison, chosen, with_prices=True)
-    first = in_order(comparison.candidates, worth)[0]
-    if first != chosen:
-        name = named(comparison.candidates[first])
-        text += f" {name} would be {comparison.criterion}, but breaks rules of its plan."
-    return text
-
-
 def band_text(one: Candidate) -> str:
     """How far its time may be off, and its speed and run with it (C23)."""
     if one.band_s is None:
         return f"Its step time has no error band: {no_class_text(one.proposal.problem)}."
     low, high = map(format_time, one.band_s)
     return f"Its step takes {low} to {high}, as {one.error_source} are off."
-
-
-def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
-    """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
-    found = tied(comparison, best, with_prices=with_prices)
-    if not found:
-        return ""
-    designs = comparison.candidates
-    *most, last = (comparison.letters[i] for i in (best, *found))
-    by = "work per dollar" if with_prices else "speed"
-    text = f" {', '.join(most)} and {last} cannot be told apart by {by}: step times may be off by"
-    return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)], with_prices)}"
-
-
-def _cheapest_of(designs: Sequence[Candidate], with_prices: bool) -> str:
-    """Which of some designs that nothing else tells apart is cheapest, and once by how much."""
-    first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
-    saved = second.bill.total_usd - first.bill.total_usd
-    among = "the cheapest of them" if len(designs) > 2 else "the cheaper of the two"
-    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else among
-    return f" {first.letter} is {by}." if saved else ""
 
 
 _QUANTITIES = 'Its quantities rest on the values in "Risks and assumptions", not on quotes.'
@@ -258,8 +212,19 @@ def _day(comparison: Comparison) -> str:
     return quotes[0].day if quotes else comparison.origin.day
 
 
-def _offers(one: Candidate, today: str) -> Iterator[str]:
+def _chosen(comparison: Comparison, bought: Set[str]) -> Iterator[str]:
+    """What the file chooses though another seller asks less; nothing of what is not bought."""
+    for quote in used_in(comparison):
+        holding = [x for x in quote.others if not x.when and x.worth_usd < quote.worth_usd]
+        if quote.is_chosen and holding and quote.item in bought:
+            least = min(holding, key=lambda x: x.worth_usd)
+            own, other = (f"{_unit_usd(x.usd)} of {x.seller}" for x in (quote, least))
+            yield f"The file chooses {quote.item} at {own}; {other} is less."
+
+
+def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
     """Until when quotes hold, and how long parts take, where anybody says."""
+    today = _day(comparison)
     parts = [line.part for order in orders(one.bill) for line in order.lines]
     quoted = [(x.price, x.name) for x in parts if x.price and x.price.is_quoted]
     offers = [(x.price, x.name) for x in parts if x.price and x.price.valid_until]
@@ -270,6 +235,7 @@ def _offers(one: Candidate, today: str) -> Iterator[str]:
         bare = [name for price, name in quoted if not price.valid_until]
         but = f"; nobody says the last day of {_listed(bare)}" if bare else ""
         yield f"The first quote {verb} on {day} ({_listed(names)}){but}."
+    yield from _chosen(comparison, {x.name for x in parts})
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
     if days:
         longest = max(days, key=lambda pair: pair[0])
@@ -316,14 +282,11 @@ def difference_table(comparison: Comparison) -> Table | None:
     moved = round_delta_usd(one.bill.total_usd - base.bill.total_usd, "[c2]-[c1]")
     return table(
         "difference",
-        f"From {named(base)} to {named(one)}",
+        f"From {base.letter} to {one.letter}",
         ["What", base.letter, one.letter, "Difference"],
         rows,
         total=[f"Price of everything{before_tax(one)}", *totals, moved],
-        note=(
-            "Parts are counted in units with their spares, where the bills differ: lines that both "
-            "have alike, such as those of frontend and storage, are left out."
-        ),
+        note="Units with spares, of the lines that differ.",
     )
 
 
@@ -401,7 +364,13 @@ def _prices(comparison: Comparison) -> Iterator[list[Value]]:
             continue
         now = float(found.unit_usd)
         to = f"{_unit_usd(now * found.factor)} ({found.factor:.2f}x)"
+        then += offer_text(found.next_offer)
         yield [f"price of {found.price_name}", _unit_usd(now), to, then]
+
+
+def offer_text(offer: Quote | None) -> str:
+    """What keeps a price from rising so far: another seller's offer; empty for none."""
+    return f", unless you then buy of {offer.seller} at {_unit_usd(offer.usd)}" if offer else ""
 
 
 def _unit_usd(usd: float) -> str:
@@ -413,7 +382,8 @@ _MANY_USD = 100
 
 
 def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
-    for one in price_rivals(comparison):
+    rivals = sorted(price_rivals(comparison), key=lambda x: -x.lead_fraction)
+    for one in rivals[:_MOST_RIVALS]:
         then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
         yield ["all prices, within their ranges", "as listed", "the ends", then]
 

@@ -16,6 +16,7 @@ from libra_planner.procurement.bill import (
 )
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
+from libra_planner.procurement.readiness import quote_of, used_in
 from libra_planner.views import cells
 from libra_planner.views.cells import (
     Cell,
@@ -28,6 +29,7 @@ from libra_planner.views.cells import (
     table_of,
 )
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
+from libra_planner.views.report.recommendation import offer_text
 
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""
@@ -44,6 +46,8 @@ def sensitivity_section(comparison: Comparison) -> Section:
         f"Each price moves by {SWING_FRACTION:.0%} while all others stay. The break-even is the "
         "price nearest to today's at which another design becomes cheapest or best per dollar."
     )
+    if any(quote.next_offer for quote in used_in(comparison)):
+        text += " A rise is of all sellers of a part: where another offer holds, you can take it."
     tables += _discounts(comparison)
     return Section("sensitivity", title, "Sensitivity", (text,), tables=(*tables,), is_static=True)
 
@@ -81,7 +85,7 @@ def _swing_table(comparison: Comparison, shown: list[Swing]) -> Table:
             "Ranking within the swing": lambda swing: "; ".join(swing.flips) or "holds",
             "Break-even": _break_even_usd,
             "Factor": lambda swing: number(_near(swing)[0], 3 if _near(swing)[0] else 1),
-            "There": lambda swing: _near(swing)[1],
+            "There": partial(_there, comparison),
         }
     caption = f"Each price by ±{SWING_FRACTION:.0%}"
     return table_of(caption, shown, columns, key="prices-moved", is_sortable=True, is_folded=True)
@@ -97,6 +101,15 @@ def _near(swing: Swing) -> tuple[float | None, str]:
     factor, text = swing.break_even
     is_near = factor is not None and 1 / FARTHEST <= factor <= FARTHEST
     return (factor, text) if is_near else (None, f"nothing within {FARTHEST:g}x")
+
+
+def _there(comparison: Comparison, swing: Swing) -> str:
+    """What the ranking is there, and the offer of another seller that counts before."""
+    usd, text = _break_even_usd(swing).value, _near(swing)[1]
+    quote = quote_of(comparison, swing.price_name)
+    if quote is None or usd is None:
+        return text
+    return text + offer_text(quote.offer_before(float(usd)))
 
 
 def _break_even_usd(swing: Swing) -> Cell:

@@ -1,0 +1,180 @@
+"""The design to buy against its neighbours: what it saves, what it gives up, why it wins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from libra_planner.procurement.advice import Neighbour, neighbours, tied
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import Comparison, in_order
+from libra_planner.procurement.run import HOUR_S
+from libra_planner.views import cells
+from libra_planner.views.cells import Table, Value, round_delta_usd, round_usd, table
+from libra_planner.views.report.bills import group_cell
+from libra_planner.views.report.offers import before_tax
+from libra_planner.views.report.runs import tokens_text
+
+_DAY_S = 24 * HOUR_S
+
+_ROUNDING = 1e-9
+"""Relative difference that is rounding."""
+
+
+def named(one: Candidate) -> str:
+    """Letter and name."""
+    return f"{one.letter} ({one.proposal.name})"
+
+
+def against_lines(comparison: Comparison) -> Iterator[str]:
+    """How the design to buy compares: with its reference, then with the next cheaper and faster."""
+    found = neighbours(comparison)
+    for one in found:
+        if one.index == comparison.reference:
+            yield _of_reference(comparison, one)
+    others = [_of_other(comparison, one) for one in found if one.index != comparison.reference]
+    if text := " ".join((*_none(comparison, found), *others)):
+        yield text
+
+
+def _of_reference(comparison: Comparison, neighbour: Neighbour) -> str:
+    """How the design to buy compares with the one that it is held against."""
+    i, j = comparison.chosen, neighbour.index
+    text = f"Against {_as(comparison, neighbour)}, it {_money(comparison, i, j)}"
+    if comparison.times_s is None:
+        return f"{text}; the designs do not do the same work."
+    return f"{text} and is {_speed(comparison, i, j)}: {_worth(comparison, i, j)}."
+
+
+def _of_other(comparison: Comparison, neighbour: Neighbour) -> str:
+    """What another design would save and lose, and why it is not the one to buy."""
+    i, j = comparison.chosen, neighbour.index
+    text = f"{_as(comparison, neighbour)}, {_money(comparison, j, i)}"
+    if comparison.times_s is not None:
+        text += f" and is {_speed(comparison, j, i)}"
+    if j not in comparison.eligible:
+        return f"{text}, but breaks rules of its plan."
+    if comparison.times_s is None:
+        return f"{text}; the designs do not do the same work."
+    return f"{text}: {comparison.letters[i]} does {_worth(comparison, i, j)}."
+
+
+def _as(comparison: Comparison, one: Neighbour) -> str:
+    return f"{named(comparison.candidates[one.index])}, {' and '.join(one.roles)}"
+
+
+def _money(comparison: Comparison, i: int, j: int) -> str:
+    """What one design costs less or more than another, in words."""
+    one, other = comparison.candidates[i], comparison.candidates[j]
+    saved = other.bill.total_usd - one.bill.total_usd
+    if not saved:
+        return "costs the same"
+    how = "less" if saved > 0 else "more"
+    return f"costs {round_usd(abs(saved)).shown} {how}{before_tax(one)}"
+
+
+def _speed(comparison: Comparison, i: int, j: int) -> str:
+    """How much faster one design is than another, and what of the run that is."""
+    times = comparison.times_s or [1.0] * len(comparison.candidates)
+    faster = times[j] / times[i] - 1
+    if abs(faster) <= _ROUNDING:
+        return "as fast"
+    days = _days(comparison, i, j)
+    run = "" if days is None else f" ({abs(days):,.1f} days of the run)"
+    return f"{abs(faster):.1%} {'faster' if faster > 0 else 'slower'}{run}"
+
+
+def _days(comparison: Comparison, i: int, j: int) -> float | None:
+    """Days that the run of one design takes more than that of another, where both are known."""
+    runs = [comparison.candidates[x].run for x in (i, j)]
+    days = [run.expected_s / _DAY_S for run in runs if run and math.isfinite(run.expected_s)]
+    return days[0] - days[1] if len(days) == len(runs) else None
+
+
+def _worth(comparison: Comparison, i: int, j: int) -> str:
+    """How much more work per dollar one design does than another."""
+    worth = comparison.worth
+    more = worth[j] / worth[i] - 1 if worth[i] else 0.0
+    if abs(more) <= _ROUNDING:
+        return "as much work per dollar"
+    return f"{abs(more):.1%} {'more' if more > 0 else 'less'} work per dollar"
+
+
+def _none(comparison: Comparison, found: Sequence[Neighbour]) -> Iterator[str]:
+    """Of what there is no neighbour."""
+    roles = {role for one in found for role in one.roles}
+    known = {"cheaper": True, "faster": comparison.times_s is not None}
+    words = [x for x, is_known in known.items() if is_known and f"the next {x}" not in roles]
+    if found and words:
+        yield f"No other design is {' or '.join(words)}."
+
+
+def choice_notes(comparison: Comparison) -> Iterator[str]:
+    """Ties, and a design that comes first but cannot be bought."""
+    chosen = comparison.chosen
+    if text := tie_text(comparison, chosen, with_prices=True):
+        yield text.strip()
+    first = in_order(comparison.candidates, comparison.worth)[0]
+    if first != chosen:
+        name = named(comparison.candidates[first])
+        yield f"{name} would be {comparison.criterion}, but breaks rules of its plan."
+
+
+def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
+    """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
+    found = tied(comparison, best, with_prices=with_prices)
+    if not found:
+        return ""
+    designs = comparison.candidates
+    *most, last = (comparison.letters[i] for i in (best, *found))
+    by = "work per dollar" if with_prices else "speed"
+    text = f" {', '.join(most)} and {last} cannot be told apart by {by}: step times may be off by"
+    return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)], with_prices)}"
+
+
+def _cheapest_of(designs: Sequence[Candidate], with_prices: bool) -> str:
+    """Which of some designs that nothing else tells apart is cheapest, and once by how much."""
+    first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
+    saved = second.bill.total_usd - first.bill.total_usd
+    among = "the cheapest of them" if len(designs) > 2 else "the cheaper of the two"
+    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else among
+    return f" {first.letter} is {by}." if saved else ""
+
+
+def against_table(comparison: Comparison) -> Table | None:
+    """The design to buy against each neighbour, in figures; none of a single design."""
+    found = neighbours(comparison)
+    if not found:
+        return None
+    one = comparison.candidates[comparison.chosen]
+    run = f"{tokens_text(one.n_tokens)}, days"
+    headings = [f"{one.letter} against", f"Price{before_tax(one)}", "Step time", run]
+    rows = [_row(comparison, x) for x in found]
+    has_run = any(row[3] != "" for row in rows)
+    rows = rows if has_run else [[*row[:3], *row[4:]] for row in rows]
+    headings = headings if has_run else headings[:3]
+    missing = " ".join(_none(comparison, found))
+    decides = "" if comparison.times_s is None else "; work per dollar decides"
+    title = f"What {one.letter} saves and gives up{decides}"
+    return table("against", title, [*headings, "Work per dollar"], rows, note=missing)
+
+
+def _row(comparison: Comparison, neighbour: Neighbour) -> list[Value]:
+    i, j, times = comparison.chosen, neighbour.index, comparison.times_s
+    broken = "" if j in comparison.eligible else "; breaks rules of its plan"
+    label = f"{_as(comparison, neighbour)}{broken}"
+    one, other = comparison.candidates[i], comparison.candidates[j]
+    at = [group_cell(x, "total") for x in (one, other)]
+    saved = round_delta_usd(one.bill.total_usd - other.bill.total_usd, f"{at[0]}-{at[1]}")
+    days, worth = _days(comparison, i, j), comparison.worth
+    cell: Value = "" if days is None else cells.change(days, digits=1)
+    if times is None:
+        return [label, saved, "", cell, ""]
+    more = f"{at[1]}*{times[j]!r}/({at[0]}*{times[i]!r})-1" if worth[i] else ""
+    return [
+        label,
+        saved,
+        cells.delta(times[i] / times[j] - 1),
+        cell,
+        cells.delta(worth[j] / worth[i] - 1 if worth[i] else None, more),
+    ]
