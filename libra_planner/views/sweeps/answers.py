@@ -49,7 +49,8 @@ def answer_blocks(
     left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ())}
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
-    texts = (name for name in shown if any(isinstance(row[name], str) for row in rows))
+    texts = [name for name in shown if any(isinstance(row[name], str) for row in rows)]
+    varied = [name for name in reversed([*shown]) if name in axes and name != OBJECTIVE]
     yield table(
         "",
         "",
@@ -57,6 +58,8 @@ def answer_blocks(
         ([_cell(one, row[name]) for name, one in shown.items()] for row in rows),
         left=tuple(headings[name] for name in texts),
         dispensable=tuple(headings[name] for name in _dispensable([*shown], axes, rows)),
+        keyed=tuple(headings[name] for name in texts if name in varied),
+        last=tuple(headings[name] for name in varied),
     )
 
 

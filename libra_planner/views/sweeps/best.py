@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import OBJECTIVE, ROW
+from libra_planner.sweeps.columns import OBJECTIVE, ROW, as_in_file
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.points import Points
@@ -82,5 +82,5 @@ def _few_digits(value: object) -> str:
     ('3.935', '12500', 'rail')
     """
     if not isinstance(value, float):
-        return visible(str(value))
+        return visible(as_in_file(value))
     return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"
