@@ -41,6 +41,8 @@ _TRIED = (20, 160, 1000)
 
 _SEARCHED = 3
 """Designs that are timed where each searches its strategy."""
+_SMALL = 32
+"""Designs up to which all are tried once: to time some of them over and over takes longer."""
 
 _FAST_S = 0.7
 _SHARED = 5
@@ -88,10 +90,13 @@ def estimate(sweep: Sweep) -> Estimate:
     (74, 1, 1)
     """
     job, n = job_of(sweep), sweep.space.n
-    sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
-    n_structures = min(n, math.prod(sizes))
-    build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
+    if n <= min(_SEARCHED if sweep.is_searched else _SMALL, sweep.file.designs_per_part):
+        solver = Solver(job)
+        part = solve_part(solver, chunk_between(sweep, 0, n))
+        return _estimate(sweep, part, part.seconds, solver.n_routed)
     solve_part(Solver(job), chunk_between(sweep, 0, 1))  # What is loaded once does not count.
+    build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
+    n_structures = _n_structures(sweep)
     *others, (part, n_alike, solver) = _tried(sweep, job)
     solve_s = n * part.seconds / part.n
     if others and others[-1][1] == n_alike < part.n:  # More designs of as many structures.
@@ -103,16 +108,26 @@ def estimate(sweep: Sweep) -> Estimate:
     routed_per_structure = solver.n_routed / n_alike
     n_routed = min(n, round(n_structures * routed_per_structure))
     route_s = _route_s(sweep, job) if n_routed else 0.0
+    return _estimate(sweep, part, n_kept * build_s + n_routed * route_s + solve_s, n_routed)
+
+
+def _n_structures(sweep: Sweep) -> int:
+    sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
+    return min(sweep.space.n, math.prod(sizes))
+
+
+def _estimate(sweep: Sweep, tried: Part, core_s: float, n_routed: int) -> Estimate:
+    """What a sweep amounts to, of which some designs were tried."""
     return Estimate(
-        n_designs=n,
+        n_designs=sweep.space.n,
         n_combinations=sweep.space.n_combinations,
-        n_structures=n_structures,
+        n_structures=_n_structures(sweep),
         n_parts=sweep.n_parts,
-        core_s=n_kept * build_s + n_routed * route_s + solve_s,
-        size_bytes=n * len(part.data) / part.n,
-        statuses=part.statuses,
+        core_s=core_s,
+        size_bytes=sweep.space.n * len(tried.data) / tried.n,
+        statuses=tried.statuses,
         n_routed=n_routed,
-        reasons=_reasons(part, [axis.name for axis in sweep.axes]),
+        reasons=_reasons(tried, [axis.name for axis in sweep.axes]),
     )
 
 
