@@ -42,7 +42,8 @@ _USUAL = 10
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
-        from libra_planner.sweeps.runner import estimate, probe
+        from libra_planner.sweeps.probe import probe
+        from libra_planner.sweeps.runner import estimate
         from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(options.plan)

@@ -7,7 +7,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -18,12 +18,12 @@ from time import monotonic, process_time
 from typing import Any, TypeAlias
 
 from libra_planner import __version__
-from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.reading.document import leaves
 from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import DEFAULT, MESSAGE, STATUS, columns
-from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
+from libra_planner.sweeps.probe import probe, spread_rows
+from libra_planner.sweeps.solver import Solver, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import (
     FORMAT,
@@ -191,19 +191,6 @@ def _build_s(sweep: Sweep, job: Job) -> float:
     return median(times[1:] or times)
 
 
-def spread_rows(n: int, n_picked: int) -> list[int]:
-    """Up to so many different rows of n, evenly spread.
-
-    >>> spread_rows(100, 3), spread_rows(1, 3)
-    ([0, 49, 99], [0])
-    """
-    return list(dict.fromkeys(i * (n - 1) // (n_picked - 1) for i in range(n_picked)))
-
-
-_PROBES = 12
-"""Designs that are looked at before work starts: if none of them is a plan, nothing is run."""
-
-
 @dataclass
 class Progress:
     """How far a run is.
@@ -353,42 +340,6 @@ def _parts(
             part = solve_part(solver, chunk)
             directory.write_part(part.index, part.data)
             yield part
-
-
-def probe(sweep: Sweep, job: Job) -> None:
-    """Refuse a sweep of which designs all over the space are no plans.
-
-    Raises
-    ------
-    SpecError
-        With the faults of the first of them.
-    """
-    n = sweep.space.n
-    faults: tuple[Fault, ...] = ()
-    for row in spread_rows(n, _PROBES):
-        chunk = chunk_between(sweep, row, row + 1)
-        try:
-            _ = opened_plan(job, chunk, 0).problem
-        except Infeasible:  # A plan, though one whose model does not fit.
-            return
-        except SpecError as error:
-            values = chunk.values(0)
-            faults = faults or tuple(_of_axis(sweep, values, fault) for fault in error.faults)
-        else:
-            return
-    raise SpecError(*faults)
-
-
-def _of_axis(sweep: Sweep, values: Mapping[str, Any], fault: Fault) -> Fault:
-    """A fault of a design at the axis that makes it, where one does."""
-    template, path = sweep.template, fault.path.split(" ")[0]
-    dotted = {".".join(map(str, key)): key for key in template.slots}
-    own = [key for name, key in dotted.items() if path and f"{name}.".startswith(f"{path}.")]
-    place = template.document.places.get(own[0]) if own else None
-    if place is None:
-        return fault
-    design = ", ".join(f"{name} {cell(value)}" for name, value in values.items())
-    return replace(fault, place=place, path=f"{fault.path} of {design}")
 
 
 _MOST_FILES = 10_000
