@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from libra_planner.errors import Fault, Infeasible, SpecError, refuse
+from libra_planner.errors import Fault, Infeasible, PlannerError, SpecError, refuse
 from libra_planner.inputs.plans import OpenedPlan
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.plan.problem import build_plan
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import path_of
@@ -28,7 +29,7 @@ def spread_rows(n: int, n_picked: int) -> list[int]:
     >>> spread_rows(100, 3), spread_rows(1, 3)
     ([0, 49, 99], [0])
     """
-    return list(dict.fromkeys(i * (n - 1) // (n_picked - 1) for i in range(n_picked)))
+    return list(dict.fromkeys(i * (n - 1) // max(1, n_picked - 1) for i in range(n_picked)))
 
 
 def probe(sweep: Sweep, job: Job) -> None:
@@ -58,6 +59,26 @@ def probe(sweep: Sweep, job: Job) -> None:
 
 _MOST_SPELT = 256
 """Values of an axis whose spelling is looked at: each takes as long as a structure."""
+
+
+def named_conflict(plan: OpenedPlan) -> Infeasible | None:
+    """Which rules conflict in a plan without a bandwidth; nothing for another plan."""
+    try:
+        optimize(plan.problem)
+    except Infeasible as error:
+        return error
+    except PlannerError:
+        return None
+    return None
+
+
+def conflict_words(conflict: Infeasible) -> str:
+    """What conflicts, without the place of a rule in a plan that nobody wrote.
+
+    >>> conflict_words(Infeasible("a.yaml:3:7: got a rule none can meet: 'total <= 0 GB/s'"))
+    "a rule none can meet: 'total <= 0 GB/s'"
+    """
+    return str(conflict).split("got ", maxsplit=1)[-1]
 
 
 def _misspelt(sweep: Sweep) -> Iterator[Fault]:

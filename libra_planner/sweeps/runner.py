@@ -7,7 +7,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -21,9 +21,9 @@ from libra_planner import __version__
 from libra_planner.reading.document import leaves
 from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import DEFAULT, MESSAGE, STATUS, columns
-from libra_planner.sweeps.probe import probe, spread_rows
-from libra_planner.sweeps.solver import Solver, schema_of
+from libra_planner.sweeps.columns import DEFAULT, MESSAGE, ROW, STATUS, as_in_file, columns
+from libra_planner.sweeps.probe import conflict_words, named_conflict, probe, spread_rows
+from libra_planner.sweeps.solver import NO_BANDWIDTH, Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import (
     FORMAT,
@@ -127,22 +127,32 @@ def _estimate(sweep: Sweep, tried: Part, core_s: float, n_routed: int) -> Estima
         size_bytes=sweep.space.n * len(tried.data) / tried.n,
         statuses=tried.statuses,
         n_routed=n_routed,
-        reasons=_reasons(tried, [axis.name for axis in sweep.axes]),
+        reasons=_reasons(sweep, tried),
     )
 
 
 _OF_BILLS = (("no bill", "bill_message"), ("parts beyond the plan's ports", "bill_note"))
 
 
-def _reasons(part: Part, axes: Sequence[str]) -> dict[str, str]:
+def _reasons(sweep: Sweep, part: Part) -> dict[str, str]:
     """The first message of each status and whose it is, where the sweep keeps messages."""
     found: dict[str, str] = {}
+    axes = [axis.name for axis in sweep.axes]
     for row in rows_of(io.BytesIO(part.data)).to_pylist():
-        design = ", ".join(f"{name} {cell(row[name])}" for name in axes)
+        design = ", ".join(f"{name} {as_in_file(cell(row[name]))}" for name in axes)
         for kind, column in ((row[STATUS], MESSAGE), *_OF_BILLS):
-            if row.get(column):
-                found.setdefault(kind, f"{design}: {row[column]}" if axes else row[column])
+            if row.get(column) and kind not in found:
+                text = _reason(sweep, row[ROW], row[column])
+                found[kind] = f"{design}: {text}" if axes else text
     return found
+
+
+def _reason(sweep: Sweep, row: int, message: str) -> str:
+    """A message; of rules that conflict, which ones."""
+    if message != NO_BANDWIDTH:
+        return message
+    conflict = named_conflict(opened_plan(job_of(sweep), chunk_between(sweep, row, row + 1), 0))
+    return conflict_words(conflict) if conflict else message
 
 
 def _tried(sweep: Sweep, job: Job) -> Iterator[tuple[Part, int, Solver]]:

@@ -80,8 +80,11 @@ def total_bytes_per_s(program: BatchProgram) -> Array:
 INVALID = "invalid"
 """Status of a design that is no plan, such as a degree that does not divide."""
 
+NO_BANDWIDTH = "no bandwidth vector meets the rules (proven)"
+"""Message of designs whose rules conflict: to find out which ones takes longer than to know it."""
+
 _REASONS = {
-    optimizer.INFEASIBLE: "no bandwidth vector meets the rules (proven)",
+    optimizer.INFEASIBLE: NO_BANDWIDTH,
     optimizer.ILL_POSED: "no optimum is attained; optimize says why of the plan that "
     "`sweep design` writes",
 }

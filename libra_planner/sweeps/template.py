@@ -346,6 +346,14 @@ def design_plan(directory: RunDirectory, row: int) -> str:
     SpecError
         For a row that the sweep does not have, or whose part is not there yet.
     """
+    document, beside = design_document(directory, row)
+    text = plan_text(document.value, beside)  # Holds wherever the plan is put.
+    named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
+    return f"# Row {row} of the sweep in {named}\n{text}"
+
+
+def design_document(directory: RunDirectory, row: int) -> tuple[Document, Path]:
+    """The plan of a row, and the folder of its paths; errors as :func:`design_plan`."""
     manifest = directory.manifest()
     directory.refuse_changed_files(manifest)
     axes = {
@@ -362,10 +370,7 @@ def design_plan(directory: RunDirectory, row: int) -> str:
         else:
             slots[tuple(key)] = AxisValue(axis, axes[axis].tiers if kind == "tiers" else None)
     values = _axis_values(directory, manifest, axes, row)
-    plan = replace(template, slots=slots).filled(values)
-    text = plan_text(plan.value, beside)  # Holds wherever the plan is put.
-    named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
-    return f"# Row {row} of the sweep in {named}\n{text}"
+    return replace(template, slots=slots).filled(values), beside
 
 
 def _axis_values(
