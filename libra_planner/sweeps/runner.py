@@ -107,7 +107,8 @@ def estimate(sweep: Sweep) -> Estimate:
     n_kept = n_structures * (1 - min(1.0, max(0, n_built) / n_alike))
     routed_per_structure = solver.n_routed / n_alike
     n_routed = min(n, round(n_structures * routed_per_structure))
-    route_s = _route_s(sweep, job) if n_routed else 0.0
+    # What is searched is tried once, its routing included.
+    route_s = _route_s(sweep, job) if n_routed and not sweep.is_searched else 0.0
     return _estimate(sweep, part, n_kept * build_s + n_routed * route_s + solve_s, n_routed)
 
 

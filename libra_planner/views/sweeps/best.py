@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OBJECTIVE, ROW, as_in_file
-from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
+from libra_planner.sweeps.results import BY, NEAR, SAME, Results, sql_name
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.points import Points
 from libra_planner.views.sweeps.remarks import n_unbilled
@@ -16,6 +18,7 @@ _WITHIN = (NEAR, 0.01)
 """Relative differences of times up to which the cheapest design is named."""
 _LARGE = 1000.0
 _OF_ONE = " a sequence"
+_EFFECTIVE = BY[1]
 
 
 def best_lines(results: Results) -> Iterator[str]:
@@ -25,19 +28,47 @@ def best_lines(results: Results) -> Iterator[str]:
     """
     if not {results.cost_column, "step_time_s"} <= {*results.columns}:
         return
-    points, per_sequence = Points.of(results, results.pareto()), _per_sequence(results)
-    fronts = [*points.fronts.items()]
+    found = _best(results)
     is_part = results.cost_column == "bill_usd" and n_unbilled(results)
     among = f" among the {results.n_billed:,} rows with a bill" if is_part else ""
-    for work, front in fronts[:_MOST_WORKS]:
-        of = f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
+    for work, (_, said) in found[:_MOST_WORKS]:
+        yield f"Best{_of(work)}{among}: {said}"
+    if (left := len(found) - _MOST_WORKS) > 0:
+        yield f"{left:,} more have a best of their own: --pareto"
+    if found:
+        yield from _cheapest(results, _per_sequence(results))
+        yield from _on_links(results, dict(found))
+
+
+Work: TypeAlias = tuple[Any, ...]
+"""Values of the axes that change what is trained."""
+Roles: TypeAlias = dict[int, list[str]]
+"""What rows are the best in."""
+
+
+def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
+    """The best rows of each work, and they in words."""
+    points, per_sequence = Points.of(results, results.pareto()), _per_sequence(results)
+    found = []
+    for work, front in points.fronts.items():
         roles = points.roles(front).items()
         said = (f"{_listed(names)} {_design(points, i, per_sequence)}" for i, names in roles)
-        yield f"Best{of}{among}: {'; '.join(said)}"
-    if (left := len(fronts) - _MOST_WORKS) > 0:
-        yield f"{left:,} more have a best of their own: --pareto"
-    if points.rows:
-        yield from _cheapest(results, per_sequence)
+        rows = {points.rows[i][ROW]: names for i, names in roles}
+        found.append((work, (rows, "; ".join(said))))
+    return found
+
+
+def _of(work: Work) -> str:
+    return f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
+
+
+def _on_links(results: Results, told: Mapping[Work, tuple[Roles, str]]) -> Iterator[str]:
+    """The best designs by the time on their links, of each work where they are other rows."""
+    if results.by == _EFFECTIVE or "effective_step_time_s" not in results.columns:
+        return
+    for work, (roles, said) in _best(replace(results, by=_EFFECTIVE))[:_MOST_WORKS]:
+        if work in told and roles != told[work][0]:
+            yield f"Best on the links{_of(work)} (--by {_EFFECTIVE}): {said}"
 
 
 def _per_sequence(results: Results) -> str:
