@@ -81,27 +81,30 @@ def conflict_words(conflict: Infeasible) -> str:
     return str(conflict).split("got ", maxsplit=1)[-1]
 
 
-def _misspelt(sweep: Sweep) -> Iterator[Fault]:
+def _misspelt(sweep: Sweep) -> list[Fault]:
     """Names, keys and units in values of axes that no plan could mean, each at its value."""
+    axes = [axis for axis in sweep.axes if axis.kind in (TEXT, OTHER) and not axis.is_topology]
+    found = (fault for axis in axes for fault in _misspelt_values(sweep, axis))
+    return sorted(found, key=lambda fault: (fault.place.line or 0) if fault.place else 0)
+
+
+def _misspelt_values(sweep: Sweep, axis: Axis) -> Iterator[Fault]:
+    """What is misspelt in values of an axis, in designs all over the sweep."""
     rows = spread_rows(sweep.space.n, _PROBES)
     first, *others = (chunk_between(sweep, row, row + 1).values(0) for row in rows)
-    for axis in sweep.axes:
-        if axis.kind not in (TEXT, OTHER) or axis.is_topology:
-            continue
-        pairs = zip(axis.values, axis.places or [None] * len(axis.values), strict=True)
-        for value, place in islice(pairs, _MOST_SPELT):
-            own = {axis.name: value}
-            for fault in _misspelt_in(sweep.template, axis, first | own):
-                again = (_misspelt_in(sweep.template, axis, other | own) for other in others)
-                if all(fault.path in {one.path for one in found} for found in again):
-                    yield replace(fault, place=place or fault.place)
+    keys = [key for key, slot in sweep.template.slots.items() if axis.name in slot.names]
+    pairs = zip(axis.values, axis.places or [None] * len(axis.values), strict=True)
+    for value, place in islice(pairs, _MOST_SPELT):
+        own = {axis.name: value}
+        faults = _misspelt_in(sweep.template, first | own)
+        mine = [one for one in faults if any(_is_below(one.path, key) for key in keys)]
+        if mine and all(_misspelt_in(sweep.template, other | own) for other in others):
+            yield from (replace(one, place=place or one.place) for one in mine)
 
 
-def _misspelt_in(template: PlanTemplate, axis: Axis, values: Mapping[str, Any]) -> list[Fault]:
-    """What of a design is misspelt where it has the value of an axis."""
-    own = [key for key, slot in template.slots.items() if axis.name in slot.names]
-    faults = (fault for fault in _faults(template, values) if fault.is_misspelt)
-    return [fault for fault in faults if any(_is_below(fault.path, key) for key in own)]
+def _misspelt_in(template: PlanTemplate, values: Mapping[str, Any]) -> list[Fault]:
+    """What of a design is misspelt."""
+    return [fault for fault in _faults(template, values) if fault.is_misspelt]
 
 
 def _faults(template: PlanTemplate, values: Mapping[str, Any]) -> tuple[Fault, ...]:

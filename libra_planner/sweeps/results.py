@@ -325,11 +325,6 @@ class Results:
         return self.need(step_time, place)
 
     @property
-    def step_time_column(self) -> str:
-        """The time of a whole step that belongs to :attr:`time_column`."""
-        return self.time_column.replace("seconds_per_sequence", "step_time_s")
-
-    @property
     def cost_column(self) -> str:
         """What designs cost: the network by the plan's prices, or the bill."""
         return "bill_usd" if self.by != BY[0] and self.n_billed else "cost_usd"
@@ -436,7 +431,8 @@ class Results:
         the time that ranks it.
         """
         time, cost = self.time_column, self.need(self.cost_column)
-        told = self.step_time_column if self.step_time_column in self.columns else time
+        step_time = time.replace("seconds_per_sequence", "step_time_s")
+        told = step_time if step_time in self.columns else time
         axes = [name for name in self.axes if name not in (*self.work_axes, cols.OBJECTIVE)]
         keys = self._works
         shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes), time])

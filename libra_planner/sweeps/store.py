@@ -179,8 +179,8 @@ def arrow_array(values: Any, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     found = np.asarray(values, dtype=object if kind == pa.string() else None)
-    is_float = found.dtype.kind == "f"
-    known = ~np.isnan(found) if is_float else found != None  # noqa: E711 - Of each value.
+    same = found == found  # noqa: PLR0124 - NaN differs from itself.
+    known = same & (found != None)  # noqa: E711 - Of each value.
     if found.dtype.kind == "O":
         found = np.where(known, found, "" if kind == pa.string() else 0)
     return pa.Array.from_buffers(kind, len(found), [_bits(known), *_buffers(found, kind)])

@@ -73,7 +73,7 @@ def _on_links(results: Results, told: Mapping[Work, tuple[Roles, str]]) -> Itera
 
 def _per_sequence(results: Results) -> str:
     """The column of times per sequence, where steps of one work differ in their sequences."""
-    part, whole = results.time_column, results.step_time_column
+    part, whole = results.time_column, _step_time(results.time_column)
     if part == whole or whole not in results.columns:
         return ""
     keys = ", ".join(map(sql_name, results.work_axes)) or "1"
@@ -83,6 +83,11 @@ def _per_sequence(results: Results) -> str:
         f"HAVING max({ratio}) > min({ratio}) * (1 + {SAME})"
     )
     return part if results.sql(query).rows else ""
+
+
+def _step_time(per_sequence: str) -> str:
+    """The column of the times of whole steps beside one of times per sequence."""
+    return per_sequence.replace("seconds_per_sequence", "step_time_s")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -97,7 +102,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _design(points: Points, i: int, per_sequence: str) -> str:
     """A row with what it reaches; its time per sequence where times of steps do not compare."""
-    step_time = per_sequence.replace("seconds_per_sequence", "step_time_s") or points.time
+    step_time = _step_time(per_sequence) or points.time
     names = dict.fromkeys((step_time, per_sequence, points.cost))
     figures = (
         f"{points.shown(i, name)}{_OF_ONE if name == per_sequence else ''}"
