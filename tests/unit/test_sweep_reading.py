@@ -72,6 +72,14 @@ def test_with_room_values_stand_in_the_table(
     assert "parallelism A" not in text
 
 
+def test_groups_have_their_values_below_too(
+    run: Run, maps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("sweep", "show", maps, "--group-by", "parallelism").out
+    assert "\nparallelism B: {cp: 2, dp: 64, interleave: 5, pp: 4, tp: 4}\n" in text
+
+
 # What is best -------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import COST, NONE, OBJECTIVE, ROW, Column, column_named, on_screen
+from libra_planner.sweeps.columns import (
+    COST,
+    NONE,
+    OBJECTIVE,
+    ROW,
+    Column,
+    as_in_file,
+    column_named,
+    on_screen,
+)
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.views.cells import Block, Cell, escape, table
 
@@ -124,7 +133,8 @@ def _columns(
                 own = replace(own, heading=plan_cost)
             best = "best " if name.startswith(_BEST) else ""
             is_axis = name in axes and name != OBJECTIVE
-            yield name, replace(own, heading=name if is_axis else best + own.label)
+            text = as_in_file if is_axis else own.text
+            yield name, replace(own, heading=name if is_axis else best + own.label, text=text)
         return
     for one in on_screen(names, axes, plan_cost):
         yield one.name, one
