@@ -41,8 +41,8 @@ _TRIED = (20, 160, 1000)
 
 _SEARCHED = 3
 """Designs that are timed where each searches its strategy."""
-_SMALL = 32
-"""Designs up to which all are tried once: to time some of them over and over takes longer."""
+_SMALL, _SMALL_ROUTED = 32, 100
+"""Designs up to which all are tried once, and where links are routed: timing some takes longer."""
 
 _FAST_S = 0.7
 _SHARED = 5
@@ -90,7 +90,8 @@ def estimate(sweep: Sweep) -> Estimate:
     (74, 1, 1)
     """
     job, n = job_of(sweep), sweep.space.n
-    if n <= min(_SEARCHED if sweep.is_searched else _SMALL, sweep.file.designs_per_part):
+    most = _SEARCHED if sweep.is_searched else _SMALL_ROUTED if sweep.check else _SMALL
+    if n <= min(most, sweep.file.designs_per_part):
         solver = Solver(job)
         part = solve_part(solver, chunk_between(sweep, 0, n))
         return _estimate(sweep, part, part.seconds, solver.n_routed)
