@@ -63,6 +63,8 @@ class Fault:
     """Faults that it stands for, of which only their number is told."""
     subject: tuple[Any, ...] = ()
     """What it is about: the number of a flow, or of a dimension and its key that is wrong."""
+    is_misspelt: bool = False
+    """Whether no plan at all could mean it: a name, a key or a unit that nothing has."""
 
     def __str__(self) -> str:
         where = beginning(self.place, short_text(self.path, _LONGEST_FOUND))
@@ -148,15 +150,22 @@ class Disconnected(SpecError):
     """Failures leave hosts that no path joins."""
 
 
-class UnknownName(SpecError):
+class Misspelt(SpecError):
+    """What no plan could mean, whatever else it says."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(*(replace(fault, is_misspelt=True) for fault in faults))
+
+
+class UnknownName(Misspelt):
     """A name that is not in the list of known ones."""
 
 
-class UnitError(SpecError):
+class UnitError(Misspelt):
     """A quantity without a unit, or with one of the wrong kind."""
 
 
-class DataNotFound(SpecError):
+class DataNotFound(Misspelt):
     """A file or bundled data set that does not exist or cannot be read."""
 
 

@@ -16,7 +16,8 @@ from libra_planner.problem import Problem
 from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
-from libra_planner.sweeps.runner import Estimate, Watch, estimate, probe, run_sweep
+from libra_planner.sweeps.probe import probe
+from libra_planner.sweeps.runner import Estimate, Watch, estimate, run_sweep
 from libra_planner.sweeps.spec import Sweep, job_of, load_sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time

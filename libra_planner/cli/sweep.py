@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli import streams
 from libra_planner.cli.streams import print_json, say, tell_kept
-from libra_planner.errors import SpecError
+from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
 from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
-from libra_planner.sweeps.columns import COST
+from libra_planner.sweeps.axes import Axis, cell
+from libra_planner.sweeps.columns import COST, as_in_file
+from libra_planner.sweeps.expressions import NUMBER
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import attributes
@@ -35,6 +37,8 @@ _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
 _SAID_EVERY_S = 60.0
 """Time between lines of progress where there is no terminal."""
+_MOST_VALUES = 8
+"""Values of an axis that ``sweep plan`` names."""
 _USUAL = 10
 """Best designs of each objective that are shown where nothing is asked."""
 
@@ -42,7 +46,8 @@ _USUAL = 10
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
-        from libra_planner.sweeps.runner import estimate, probe
+        from libra_planner.sweeps.probe import probe
+        from libra_planner.sweeps.runner import estimate
         from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(options.plan)
@@ -56,8 +61,7 @@ def plan(options: argparse.Namespace) -> None:
         return
     print(f"{found.n_designs:,} designs of {found.n_combinations:,} combinations")
     for axis in sweep.axes:
-        ends = (axis.values[0], axis.values[-1])[: len(axis.values)]
-        say([f"  {axis.name}: {len(axis.values):,} values, {' to '.join(map(str, ends))}"])
+        say([f"  {axis.name}: {len(axis.values):,} values, {_values(axis)}"])
     if sample := sweep.file.sample:
         print(f"Sample: {sample.method} of {sample.n:,}, seed {sweep.file.seed}")
     if sweep.is_searched:
@@ -79,6 +83,14 @@ def plan(options: argparse.Namespace) -> None:
     print(f"About {format_bytes(found.size_bytes)} in {found.n_parts:,} files")
 
 
+def _values(axis: Axis) -> str:
+    """Values of an axis: of numbers their ends, else the first ones."""
+    texts = [as_in_file(cell(value)) for value in axis.values]
+    if axis.kind == NUMBER:
+        return " to ".join((texts[0], texts[-1])[: len(texts)])
+    return ", ".join([*texts[:_MOST_VALUES], *(["..."] if len(texts) > _MOST_VALUES else [])])
+
+
 def run(options: argparse.Namespace) -> None:
     """``sweep run``: solve what is missing."""
     with uncollected():
@@ -95,6 +107,7 @@ def run(options: argparse.Namespace) -> None:
         raise
     if options.json_progress:
         _print_event("done", progress, seed=sweep.file.seed)
+        _refuse_without_optimum(Results.at(to, None), options)
         return
     before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
     say([f"{progress.n_designs:,} designs in {to}{before}"])
@@ -111,6 +124,20 @@ def run(options: argparse.Namespace) -> None:
 
     say(best_lines(results))
     _tell_remarks(results, is_all=True)
+    _refuse_without_optimum(results, options)
+
+
+_FAILURES = (("infeasible", Infeasible), ("ill_posed", IllPosed), ("uncertified", SolverFailed))
+
+
+def _refuse_without_optimum(results: Results, options: argparse.Namespace) -> None:
+    """End a run in which no design has an optimum as ``optimize`` ends for such a plan."""
+    if "optimal" in results.statuses:
+        return
+    counts, to = results.statuses, options.output
+    said = f"{options.plan}: no design has an optimum: {counts}; {to} has all rows, and why"
+    kinds = (kind for status, kind in _FAILURES if status in results.statuses)
+    raise next(kinds, PlannerError)(said)
 
 
 def _kept(sweep: Sweep, to: str) -> str:

@@ -87,7 +87,7 @@ class TrainingBuilder(FaultCollector):
         if faults:
             return None
         if whole.is_whole(self.entry):
-            return None if path is None else attempt((), self._whole, network, path)
+            return None if path is None else attempt(("workload",), self._whole, network, path)
         communicators = attempt(("parallelism",), self._communicators, network.topology)
         if communicators is None or path is None:
             return None

@@ -364,7 +364,8 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         fix = f"add '{location[-1]}:'"
         return Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
     if kind == "value_error":
-        return Fault(str(error["ctx"]["error"]), "", "", path, place)
+        is_text = isinstance(error["input"], str)
+        return Fault(str(error["ctx"]["error"]), "", "", path, place, is_misspelt=is_text)
     value, template = error["input"], _EXPECTED.get(kind)
     expected, fix = template.format(**error.get("ctx", {})) if template else error["msg"], ""
     is_text = isinstance(value, str) and location in document.quoted
@@ -380,7 +381,11 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
         if len(names) > _MOST_NAMES and close_names(value, names):
             expected = f"one of {len(names)} names"
-    return Fault(f"got {shown(value)}", f"expected {expected}", fix, path, place)
+    # Numbers may follow from others; a word is what somebody wrote.
+    is_word = isinstance(value, str)
+    return Fault(
+        f"got {shown(value)}", f"expected {expected}", fix, path, place, is_misspelt=is_word
+    )
 
 
 def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:
@@ -391,7 +396,8 @@ def _unknown_key(model: type[BaseModel], document: Document, key: Key, location:
         fix = f"remove {name} or the others"
         return Fault(got, "expected the keys of one form", fix, path, place)
     fix = _KNOWN_ABSENT.get(location[-2:]) or closest(name, known)
-    return Fault(f"got the unknown key {name!r}", "expected a known key", fix, path, place)
+    got, expected = f"got the unknown key {name!r}", "expected a known key"
+    return Fault(got, expected, fix, path, place, is_misspelt=True)
 
 
 def core_fields(spec: BaseModel, core: type[Any]) -> dict[str, Any]:
@@ -461,7 +467,10 @@ class FaultCollector:
         except SpecError as error:
             found: Iterable[Fault] = error.faults
             if isinstance(error, DataNotFound):
-                found = (Fault(f"{one.got} ({one.place})", one.expected, one.fix) for one in found)
+                found = (
+                    Fault(f"{one.got} ({one.place})", one.expected, one.fix, is_misspelt=True)
+                    for one in found
+                )
             for fault in found:
                 self.note(fault, dotted_key(fault.path) if fault.path else key)
             return None

@@ -24,7 +24,15 @@ from typing import NoReturn
 import numpy as np
 
 from libra_planner import quantities
-from libra_planner.errors import Fault, Place, SpecError, UnitError, closest, closest_dimension
+from libra_planner.errors import (
+    Fault,
+    Place,
+    SpecError,
+    UnitError,
+    UnknownName,
+    closest,
+    closest_dimension,
+)
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading.models import memory_bytes
@@ -380,7 +388,8 @@ class _RuleParser:
         except UnitError as error:
             bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
             fix = error.faults[0].fix if bits else closest(unit, self._likely().units)
-            raise self.fault(f"the unit {unit!r}", "expected a known unit", fix) from None
+            wrong = self.fault(f"the unit {unit!r}", "expected a known unit", fix)
+            raise UnitError(*wrong.faults) from None
         *others, last = [one.about for one in quantities.QUANTITIES.values() if one.suggested]
         raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}")
 
@@ -391,7 +400,8 @@ class _RuleParser:
         if name not in terms:
             fix = closest_dimension(name, terms)
             fix = "write taper(TIER)" if name == quantities.TAPER.name else fix
-            raise self.fault(f"the name {name!r}", "expected one of this fabric", fix)
+            wrong = self.fault(f"the name {name!r}", "expected one of this fabric", fix)
+            raise UnknownName(*wrong.faults)
         self._note_quantity(side, terms[name].quantity)
         side.row = side.row + factor * terms[name].row
         side.constant += factor * terms[name].constant

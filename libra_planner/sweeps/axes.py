@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from libra_planner.errors import Fault, SpecError, closest, shown
+from libra_planner.errors import Fault, Place, SpecError, closest, shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.reading import models
@@ -295,12 +295,14 @@ class Axis:
     values : numbers, text, truth values, or maps and lists.
     tiers : of an axis of topologies, price tiers by number of dimensions.
     is_topology : whether its values are topologies.
+    places : of the values in the file, where it lists them.
     """
 
     name: str
     values: tuple[Any, ...]
     tiers: Mapping[int, Sequence[str]] = field(default_factory=dict)
     is_topology: bool = False
+    places: tuple[Place, ...] = field(default=(), compare=False)
 
     @cached_property
     def kind(self) -> str:
@@ -358,7 +360,8 @@ def read_axis(document: Document, name: str) -> Axis:
     key: Key = ("axes", name)
     raw = document.at(key)
     if isinstance(raw, list):
-        return Axis(name, _listed_values(document, key, raw))
+        places = tuple(document.place((*key, i)) for i in range(len(raw)))
+        return Axis(name, _listed_values(document, key, raw), places=places)
     if not isinstance(raw, dict):
         fix = "write a list, or a map such as {from: 100, to: 1000, step: 25}"
         raise SpecError(Fault(f"got {shown(raw)}", "expected the values of an axis", fix))

@@ -6,6 +6,7 @@ by the cockpit like those that are here.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -46,16 +47,38 @@ def _plain(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _as_in_file(value: Any) -> str:
+def as_in_file(value: Any) -> str:
     """A value of an axis with the digits that a file gives, or six of what steps give.
 
-    >>> _as_in_file(1234567.5), _as_in_file(0.30000000000000004), _as_in_file(26.8421052632)
+    >>> as_in_file(1234567.5), as_in_file(0.30000000000000004), as_in_file(26.8421052632)
     ('1234567.5', '0.3', '26.8421')
+    >>> as_in_file('{"tp": 8, "rest": "auto"}')
+    '{tp: 8, rest: auto}'
     """
     if not isinstance(value, float):
-        return _plain(value)
+        return _as_yaml(value) if str(value).startswith(_OPENING) else _plain(value)
     text = f"{value:.12g}"
     return f"{value:.6g}" if len(text.partition(".")[2]) > _LONGEST_FRACTION else text
+
+
+_OPENING = ("{", "[")
+
+
+def _as_yaml(text: str) -> str:
+    """A map or a list, of which results have the JSON, as a file writes it."""
+    try:
+        return _flow(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_flow(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _cut(value: Any) -> str:
@@ -345,7 +368,7 @@ def on_screen(
     ['row', 'tp', 'step time', 'dim1', 'x']
     """
     varied = [name for name in (ROW, *axes) if name in names and name != OBJECTIVE]
-    first = [Column(name, heading=name, text=_as_in_file, n_cells=4) for name in varied]
+    first = [Column(name, heading=name, text=as_in_file, n_cells=4) for name in varied]
     others = [column_named(name) for name in names if name not in varied]
     others = [replace(x, heading=plan_cost) if x.name == COST else x for x in others]
     return first + sorted(others, key=lambda one: one.screen)

@@ -427,14 +427,15 @@ class Results:
     def cheapest_within(self, fraction: float) -> Answer:
         """The cheapest design of those at most so much slower than the fastest of their work.
 
-        Columns are the axes of work, the row, its step time, cost and the values of other axes.
+        Columns are the axes of work, the row, its step time, cost, the values of other axes and
+        the time that ranks it.
         """
         time, cost = self.time_column, self.need(self.cost_column)
         step_time = time.replace("seconds_per_sequence", "step_time_s")
         told = step_time if step_time in self.columns else time
         axes = [name for name in self.axes if name not in (*self.work_axes, cols.OBJECTIVE)]
         keys = self._works
-        shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes)])
+        shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes), time])
         like = f"PARTITION BY {', '.join(keys) or '0'}"
         near = (
             f"SELECT *, min({time}) OVER ({like}) AS best_, {self.tie_column} AS last_ "

@@ -7,7 +7,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -18,12 +18,12 @@ from time import monotonic, process_time
 from typing import Any, TypeAlias
 
 from libra_planner import __version__
-from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.reading.document import leaves
 from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import DEFAULT, MESSAGE, STATUS, columns
-from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
+from libra_planner.sweeps.columns import DEFAULT, MESSAGE, ROW, STATUS, as_in_file, columns
+from libra_planner.sweeps.probe import conflict_words, named_conflict, probe, spread_rows
+from libra_planner.sweeps.solver import NO_BANDWIDTH, Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import (
     FORMAT,
@@ -41,6 +41,8 @@ _TRIED = (20, 160, 1000)
 
 _SEARCHED = 3
 """Designs that are timed where each searches its strategy."""
+_SMALL, _SMALL_ROUTED = 32, 100
+"""Designs up to which all are tried once, and where links are routed: timing some takes longer."""
 
 _FAST_S = 0.7
 _SHARED = 5
@@ -88,10 +90,14 @@ def estimate(sweep: Sweep) -> Estimate:
     (74, 1, 1)
     """
     job, n = job_of(sweep), sweep.space.n
-    sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
-    n_structures = min(n, math.prod(sizes))
-    build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
+    most = _SEARCHED if sweep.is_searched else _SMALL_ROUTED if sweep.check else _SMALL
+    if n <= min(most, sweep.file.designs_per_part):
+        solver = Solver(job)
+        part = solve_part(solver, chunk_between(sweep, 0, n))
+        return _estimate(sweep, part, part.seconds, solver.n_routed)
     solve_part(Solver(job), chunk_between(sweep, 0, 1))  # What is loaded once does not count.
+    build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
+    n_structures = _n_structures(sweep)
     *others, (part, n_alike, solver) = _tried(sweep, job)
     solve_s = n * part.seconds / part.n
     if others and others[-1][1] == n_alike < part.n:  # More designs of as many structures.
@@ -102,32 +108,53 @@ def estimate(sweep: Sweep) -> Estimate:
     n_kept = n_structures * (1 - min(1.0, max(0, n_built) / n_alike))
     routed_per_structure = solver.n_routed / n_alike
     n_routed = min(n, round(n_structures * routed_per_structure))
-    route_s = _route_s(sweep, job) if n_routed else 0.0
+    # What is searched is tried once, its routing included.
+    route_s = _route_s(sweep, job) if n_routed and not sweep.is_searched else 0.0
+    return _estimate(sweep, part, n_kept * build_s + n_routed * route_s + solve_s, n_routed)
+
+
+def _n_structures(sweep: Sweep) -> int:
+    sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
+    return min(sweep.space.n, math.prod(sizes))
+
+
+def _estimate(sweep: Sweep, tried: Part, core_s: float, n_routed: int) -> Estimate:
+    """What a sweep amounts to, of which some designs were tried."""
     return Estimate(
-        n_designs=n,
+        n_designs=sweep.space.n,
         n_combinations=sweep.space.n_combinations,
-        n_structures=n_structures,
+        n_structures=_n_structures(sweep),
         n_parts=sweep.n_parts,
-        core_s=n_kept * build_s + n_routed * route_s + solve_s,
-        size_bytes=n * len(part.data) / part.n,
-        statuses=part.statuses,
+        core_s=core_s,
+        size_bytes=sweep.space.n * len(tried.data) / tried.n,
+        statuses=tried.statuses,
         n_routed=n_routed,
-        reasons=_reasons(part, [axis.name for axis in sweep.axes]),
+        reasons=_reasons(sweep, tried),
     )
 
 
 _OF_BILLS = (("no bill", "bill_message"), ("parts beyond the plan's ports", "bill_note"))
 
 
-def _reasons(part: Part, axes: Sequence[str]) -> dict[str, str]:
+def _reasons(sweep: Sweep, part: Part) -> dict[str, str]:
     """The first message of each status and whose it is, where the sweep keeps messages."""
     found: dict[str, str] = {}
+    axes = [axis.name for axis in sweep.axes]
     for row in rows_of(io.BytesIO(part.data)).to_pylist():
-        design = ", ".join(f"{name} {cell(row[name])}" for name in axes)
+        design = ", ".join(f"{name} {as_in_file(cell(row[name]))}" for name in axes)
         for kind, column in ((row[STATUS], MESSAGE), *_OF_BILLS):
-            if row.get(column):
-                found.setdefault(kind, f"{design}: {row[column]}" if axes else row[column])
+            if row.get(column) and kind not in found:
+                text = _reason(sweep, row[ROW], row[column])
+                found[kind] = f"{design}: {text}" if axes else text
     return found
+
+
+def _reason(sweep: Sweep, row: int, message: str) -> str:
+    """A message; of rules that conflict, which ones."""
+    if message != NO_BANDWIDTH:
+        return message
+    conflict = named_conflict(opened_plan(job_of(sweep), chunk_between(sweep, row, row + 1), 0))
+    return conflict_words(conflict) if conflict else message
 
 
 def _tried(sweep: Sweep, job: Job) -> Iterator[tuple[Part, int, Solver]]:
@@ -174,19 +201,6 @@ def _build_s(sweep: Sweep, job: Job) -> float:
         solver.case(chunk, 0)
         times.append(process_time() - start)
     return median(times[1:] or times)
-
-
-def spread_rows(n: int, n_picked: int) -> list[int]:
-    """Up to so many different rows of n, evenly spread.
-
-    >>> spread_rows(100, 3), spread_rows(1, 3)
-    ([0, 49, 99], [0])
-    """
-    return list(dict.fromkeys(i * (n - 1) // (n_picked - 1) for i in range(n_picked)))
-
-
-_PROBES = 12
-"""Designs that are looked at before work starts: if none of them is a plan, nothing is run."""
 
 
 @dataclass
@@ -338,42 +352,6 @@ def _parts(
             part = solve_part(solver, chunk)
             directory.write_part(part.index, part.data)
             yield part
-
-
-def probe(sweep: Sweep, job: Job) -> None:
-    """Refuse a sweep of which designs all over the space are no plans.
-
-    Raises
-    ------
-    SpecError
-        With the faults of the first of them.
-    """
-    n = sweep.space.n
-    faults: tuple[Fault, ...] = ()
-    for row in spread_rows(n, _PROBES):
-        chunk = chunk_between(sweep, row, row + 1)
-        try:
-            _ = opened_plan(job, chunk, 0).problem
-        except Infeasible:  # A plan, though one whose model does not fit.
-            return
-        except SpecError as error:
-            values = chunk.values(0)
-            faults = faults or tuple(_of_axis(sweep, values, fault) for fault in error.faults)
-        else:
-            return
-    raise SpecError(*faults)
-
-
-def _of_axis(sweep: Sweep, values: Mapping[str, Any], fault: Fault) -> Fault:
-    """A fault of a design at the axis that makes it, where one does."""
-    template, path = sweep.template, fault.path.split(" ")[0]
-    dotted = {".".join(map(str, key)): key for key in template.slots}
-    own = [key for name, key in dotted.items() if path and f"{name}.".startswith(f"{path}.")]
-    place = template.document.places.get(own[0]) if own else None
-    if place is None:
-        return fault
-    design = ", ".join(f"{name} {cell(value)}" for name, value in values.items())
-    return replace(fault, place=place, path=f"{fault.path} of {design}")
 
 
 _MOST_FILES = 10_000

@@ -29,7 +29,7 @@ from libra_planner.sweeps.bills import SweepBills
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
-from libra_planner.sweeps.store import ERRORS, SWEEP_HASH
+from libra_planner.sweeps.store import ERRORS, SWEEP_HASH, arrow_array
 from libra_planner.sweeps.template import OBJECTIVE_KEY
 
 if TYPE_CHECKING:
@@ -80,8 +80,11 @@ def total_bytes_per_s(program: BatchProgram) -> Array:
 INVALID = "invalid"
 """Status of a design that is no plan, such as a degree that does not divide."""
 
+NO_BANDWIDTH = "no bandwidth vector meets the rules (proven)"
+"""Message of designs whose rules conflict: to find out which ones takes longer than to know it."""
+
 _REASONS = {
-    optimizer.INFEASIBLE: "no bandwidth vector meets the rules (proven)",
+    optimizer.INFEASIBLE: NO_BANDWIDTH,
     optimizer.ILL_POSED: "no optimum is attained; optimize says why of the plan that "
     "`sweep design` writes",
 }
@@ -221,12 +224,13 @@ def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
     arrays = []
     for column in schema:
         if column.name not in axes:  # NaN is null.
-            arrays.append(pa.array(figures[column.name], type=column.type, from_pandas=True))
+            arrays.append(arrow_array(figures[column.name], column.type))
             continue
         axis = axes[column.name]
         values = list(map(cell, axis.values)) if column.type == pa.string() else axis.values
-        arrays.append(pa.array(values, type=column.type).take(pa.array(axis.codes)))
-    table = pa.table(arrays, schema=schema)
+        taken = np.array(values, dtype=object if column.type == pa.string() else None)[axis.codes]
+        arrays.append(arrow_array(taken, column.type))
+    table = pa.Table.from_arrays(arrays, schema=schema)
     known = solved.error_fraction[np.isfinite(solved.error_fraction + solved.step_time_s)]
     errors = f"{known.min():.9g} {known.max():.9g}" if len(known) else ""
     return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash, ERRORS: errors})

@@ -17,6 +17,8 @@ from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
 from libra_planner import __version__
@@ -154,6 +156,54 @@ def rows_of(file: BinaryIO, columns: list[str] | None = None) -> pa.Table:
 
     with pq.ParquetFile(file, pre_buffer=False) as part:
         return part.read(columns=columns, use_threads=False)
+
+
+def arrow_array(values: Any, kind: pa.DataType) -> pa.Array:
+    """Values of a column, shape (n,); what is NaN or ``None`` is null.
+
+    ``pyarrow.array`` does the same, and loads pandas, which takes longer than a small sweep.
+
+    Parameters
+    ----------
+    values : an array or a list.
+    kind : ``double``, ``int64``, ``bool`` or ``string``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> arrow_array([1.5, None], pa.float64()).to_pylist()
+    [1.5, None]
+    >>> arrow_array(["a", None, "bc"], pa.string()).to_pylist()
+    ['a', None, 'bc']
+    """
+    import pyarrow as pa
+
+    found = np.asarray(values, dtype=object if kind == pa.string() else None)
+    same = found == found  # noqa: PLR0124 - NaN differs from itself.
+    known = same & (found != None)  # noqa: E711 - Of each value.
+    if found.dtype.kind == "O":
+        found = np.where(known, found, "" if kind == pa.string() else 0)
+    return pa.Array.from_buffers(kind, len(found), [_bits(known), *_buffers(found, kind)])
+
+
+def _buffers(values: NDArray[Any], kind: pa.DataType) -> Iterator[pa.Buffer]:
+    """What an array of Arrow's holds, besides which values are known."""
+    import pyarrow as pa
+
+    if kind == pa.string():
+        texts = [text.encode() for text in values]
+        yield pa.py_buffer(np.cumsum([0, *map(len, texts)], dtype=np.int32))
+        yield pa.py_buffer(b"".join(texts))
+    elif kind == pa.bool_():
+        yield _bits(values.astype(bool))
+    else:
+        yield pa.py_buffer(np.ascontiguousarray(values, dtype=kind.to_pandas_dtype()))
+
+
+def _bits(flags: NDArray[np.bool_]) -> pa.Buffer:
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
 def parquet_bytes(table: pa.Table) -> bytes:

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
+from libra_planner.errors import Fault, Place, SpecError, close_names, closest, refuse, shown
 from libra_planner.plan.models import GroupPlanSpec, PlanSpec, is_auto
 from libra_planner.reading import bundled
 from libra_planner.reading.document import (
@@ -245,7 +245,7 @@ def apply_set(document: Document, plan: Document, spec: SweepFile, faults: Fault
     """Put the values under ``set`` into the plan, with their places."""
     for dotted, value in spec.set_.items():
         at: Key = ("set", dotted)
-        key = faults.attempt(at, _opened, plan, dotted, copy.deepcopy(value))
+        key = faults.attempt(at, _opened, plan, dotted, document.place(at), copy.deepcopy(value))
         if key is None:
             continue
         part = _part(document, at)
@@ -255,14 +255,14 @@ def apply_set(document: Document, plan: Document, spec: SweepFile, faults: Fault
         plan.key_places[key] = document.key_place(at)
 
 
-def _opened(plan: Document, dotted: str, value: Any = None) -> Key:
+def _opened(plan: Document, dotted: str, place: Place, value: Any = None) -> Key:
     """The key of a dotted path of the plan, where a value stands now."""
     first, key = _first(dotted), dotted_key(dotted)
     if first not in _PLAN_KEYS:
         fix = closest(first, _PLAN_KEYS)
         raise SpecError(Fault(f"got {dotted!r}", "expected a key of a plan", fix))
     try:
-        put_at(plan, key, value, Place(f"{plan.file}: --set {dotted}"))
+        put_at(plan, key, value, place)
     except SpecError as error:
         raise SpecError(*(replace(fault, place=None) for fault in error.faults)) from None
     return key
@@ -292,9 +292,9 @@ def plan_template(
             slot = own.attempt(key, parse_text, text, kinds)
             used |= {key: slot} if slot is not None else {}
             wrong += "" if slot is not None else text
-    told = {
-        name: axis for name, axis in axes.items() if not re.search(rf"\b{re.escape(name)}\b", wrong)
-    }
+    words = re.findall(r"[\w.]+", wrong)
+    told = {name: axis for name, axis in axes.items() if name not in words}
+    told = {name: axis for name, axis in told.items() if not close_names(name, words)}
     direct = dict(_direct_slots(document, plan, told, used, faults))
     below = {key for key in used for other in direct if key[: len(other)] == other}
     slots = {key: slot for key, slot in used.items() if key not in below}
@@ -318,13 +318,14 @@ def _direct_slots(
             fix = f"write '{{{name}}}' where it belongs, or name the axis like a key"
             faults.note(Fault(got, expected, f"{fix} (parallelism.tp)"), at)
         elif dotted is not None:
-            key = faults.attempt(at, _opened, plan, dotted)
+            key = faults.attempt(at, _opened, plan, dotted, document.key_place(at))
             if key is None:
                 continue
             plan.places[key] = plan.key_places[key] = document.key_place(at)
             yield key, AxisValue(name)
         if axis.tiers:
-            plan.places[_opened(plan, ".".join(map(str, TIERS)))] = document.place(at)
+            place = document.place(at)
+            plan.places[_opened(plan, ".".join(map(str, TIERS)), place)] = place
             yield TIERS, AxisValue(name, axis.tiers)
 
 
@@ -346,6 +347,14 @@ def design_plan(directory: RunDirectory, row: int) -> str:
     SpecError
         For a row that the sweep does not have, or whose part is not there yet.
     """
+    document, beside = design_document(directory, row)
+    text = plan_text(document.value, beside)  # Holds wherever the plan is put.
+    named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
+    return f"# Row {row} of the sweep in {named}\n{text}"
+
+
+def design_document(directory: RunDirectory, row: int) -> tuple[Document, Path]:
+    """The plan of a row, and the folder of its paths; errors as :func:`design_plan`."""
     manifest = directory.manifest()
     directory.refuse_changed_files(manifest)
     axes = {
@@ -362,10 +371,7 @@ def design_plan(directory: RunDirectory, row: int) -> str:
         else:
             slots[tuple(key)] = AxisValue(axis, axes[axis].tiers if kind == "tiers" else None)
     values = _axis_values(directory, manifest, axes, row)
-    plan = replace(template, slots=slots).filled(values)
-    text = plan_text(plan.value, beside)  # Holds wherever the plan is put.
-    named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
-    return f"# Row {row} of the sweep in {named}\n{text}"
+    return replace(template, slots=slots).filled(values), beside
 
 
 def _axis_values(

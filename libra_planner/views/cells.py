@@ -222,6 +222,8 @@ class Table:
     is_sortable : whether the order of the rows means nothing.
     left : headings of the columns that a terminal writes from the left.
     dispensable : headings that a narrow terminal loses, in this order.
+    keyed : headings of texts that a narrow terminal writes below the table, where they are long.
+    last : headings that it loses where all of this makes too little room.
     is_wrapped : whether a terminal wraps what is too long on the left.
     bar : heading of a column of fractions that a terminal draws as bars, if it has room.
     is_folded : whether a page shows it only to those who open it.
@@ -237,6 +239,8 @@ class Table:
     is_sortable: bool = False
     left: tuple[str, ...] = ()
     dispensable: tuple[str, ...] = ()
+    keyed: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
     is_wrapped: bool = False
     bar: str | None = None
     is_folded: bool = False

@@ -780,8 +780,11 @@ def test_a_sweep_without_an_optimum_says_so_everywhere(run: Run, tmp_path: Path)
     sweep = {"base": "0e_rails_2to1", "axes": axes, "set": {"constraints": rules}}
     file.write_text(yaml.safe_dump(sweep, sort_keys=False))
     planned = run("sweep", "plan", file)
-    design = "global_batch 1024, budget 10"
-    assert f"infeasible, such as: {design}: no bandwidth vector meets the rules" in planned.err
+    design, conflict = (
+        "global_batch 1024, budget 10",
+        "rules that no bandwidth vector meets together",
+    )
+    assert f"infeasible, such as: {design}: {conflict}: 'total == 10 GB/s'" in planned.err
     assert "None of the designs that were tried has an optimum" in planned.err
     assert "2 infeasible, 2 invalid; " in run("sweep", "run", file, "-o", to).out
     assert "2 infeasible, 2 invalid" in run("sweep", "run", file, "-o", to).out  # Nothing is new.

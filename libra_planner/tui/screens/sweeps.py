@@ -225,7 +225,8 @@ _TIMES = ("step_time", "memory")
 
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
-    from libra_planner.sweeps.runner import estimate, probe
+    from libra_planner.sweeps.probe import probe
+    from libra_planner.sweeps.runner import estimate
     from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(file, text)
@@ -238,7 +239,7 @@ def count(text: str, file: Path, _progress: Report) -> str:
 
 def _probed_sweep(file: Path, text: str) -> Sweep:
     """The sweep of a text, the first of whose designs have been read."""
-    from libra_planner.sweeps.runner import probe
+    from libra_planner.sweeps.probe import probe
     from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(file, text)

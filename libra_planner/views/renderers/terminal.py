@@ -20,6 +20,8 @@ _BAR_CELLS, _LEAST_CELLS = 24, 6
 """Longest bar of a table, and the shortest that still says something."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _HISTOGRAM_CELLS, _N_BINS = 40, 12
+_LONG, _SHORT = 24, 4
+"""Longest texts of a table that is too wide; the second where the first makes too little room."""
 
 
 class PlainConsole(Console):
@@ -82,12 +84,14 @@ def _wrapped(markup: str, width: int | None) -> Iterable[Text]:
 
 
 def _print_table(console: Console, table: Table) -> None:
-    """A table, and what has no room in it."""
-    shown = terminal_table(console, table)
-    console.print(shown)
-    headings = [str(column.header) for column in shown.columns]
-    there = [name for name in table.dispensable if name in table.headings]
-    lost = [_lost(table, name) for name in there if name.strip() not in headings]
+    """A table, what its letters stand for, and what has no room in it."""
+    shown = _with_bars(table, console) if table.bar is not None else table
+    shown, legend = _fitting(shown, console.width)
+    console.print(rich_table(shown), crop=False)
+    for line in legend:
+        console.print(visible(line), markup=False, soft_wrap=not console.is_terminal)
+    there = [name for name in (*table.dispensable, *table.last) if name in table.headings]
+    lost = [_lost(table, name) for name in there if name not in shown.headings]
     if lost:
         console.print(f"No room for: {visible(', '.join(lost))}", markup=False)
 
@@ -99,19 +103,63 @@ def _lost(table: Table, name: str) -> str:
     return f"{words} ({texts.pop()} in all)" if len(table.rows) > 1 and len(texts) == 1 else words
 
 
-def terminal_table(console: Console, table: Table) -> rich.table.Table:
-    """A table as wide as there is room; a narrow terminal loses what it can do without."""
-    widths = _natural_widths(table)
-    if table.bar is not None:
-        del widths[table.bar]
-        n_cells = min(_BAR_CELLS, console.width - sum(widths.values()) - 2)
-        if n_cells >= _LEAST_CELLS:
-            widths[table.bar] = n_cells + 2
-            table = _with_bars(table, n_cells, ascii_only=console.options.ascii_only)
-    for name in table.dispensable:
-        if sum(widths.values()) > console.width:
-            widths.pop(name, None)
-    return rich_table(table, [name for name in table.headings if name in widths])
+def _fitting(table: Table, width: int) -> tuple[Table, list[str]]:
+    """A table as wide as there is room, and lines that say what letters in it stand for.
+
+    A narrow terminal loses what it can do without; long texts first become letters.
+    """
+    if _width(table) <= width:
+        return table, []
+    found, legend = _lettered(table, _LONG)
+    found = _without(found, table.dispensable, width)
+    if _width(found) > width and (table.keyed or table.last):
+        found, legend = _lettered(table, _SHORT)
+        found = _without(found, (*table.dispensable, *table.last), width)
+    return found, [
+        line for name, lines in legend.items() if name in found.headings for line in lines
+    ]
+
+
+def _lettered(table: Table, longest: int) -> tuple[Table, dict[str, list[str]]]:
+    """The table with letters in place of long texts, and lines that tell them, by heading."""
+    legend: dict[str, list[str]] = {}
+    for name in table.keyed:
+        i = table.headings.index(name)
+        texts = dict.fromkeys(row[i].shown for row in table.rows)
+        if max(map(len, texts)) <= longest:
+            continue
+        letters = {text: _letters(k) for k, text in enumerate(texts)}
+        rows = ((*row[:i], Cell(letters[row[i].shown]), *row[i + 1 :]) for row in table.rows)
+        table = replace(table, rows=tuple(rows))
+        legend[name] = [f"{' '.join(name.split())} {key}: {x}" for x, key in letters.items()]
+    return table, legend
+
+
+def _letters(k: int) -> str:
+    """The k-th name of a long text.
+
+    >>> _letters(0), _letters(25), _letters(26)
+    ('A', 'Z', 'AA')
+    """
+    first, last = divmod(k, 26)
+    return f"{_letters(first - 1) if first else ''}{chr(ord('A') + last)}"
+
+
+def _without(table: Table, names: Iterable[str], width: int) -> Table:
+    """The table without so many of some columns that the rest has room."""
+    for name in names:
+        if _width(table) <= width:
+            break
+        if name in table.headings:
+            i = table.headings.index(name)
+            headings = (*table.headings[:i], *table.headings[i + 1 :])
+            rows = tuple((*row[:i], *row[i + 1 :]) for row in table.rows)
+            table = replace(table, headings=headings, rows=rows)
+    return table
+
+
+def _width(table: Table) -> int:
+    return sum(_natural_widths(table).values())
 
 
 def _natural_widths(table: Table) -> dict[str, int]:
@@ -125,10 +173,15 @@ def _natural_widths(table: Table) -> dict[str, int]:
     }
 
 
-def rich_table(table: Table, names: Iterable[str] | None = None) -> rich.table.Table:
-    """A table without lines; ``names`` are headings of the columns that are shown."""
-    shown = {name: name.strip() for name in (table.headings if names is None else names)}
-    return _columns(table, shown, title=table.caption or None, title_justify="left")
+def rich_table(table: Table) -> rich.table.Table:
+    """A table without lines, none of whose figures is ever cut."""
+    shown = {name: name.strip() for name in table.headings}
+    style: dict[str, Any] = {"title": table.caption or None, "title_justify": "left"}
+    found = _columns(table, shown, **style)
+    widths = _natural_widths(table)
+    for name, column in zip(shown, found.columns, strict=True):
+        column.min_width = None if name in table.left or name == table.bar else widths[name] - 2
+    return found
 
 
 def panel_table(table: Table, names: Mapping[str, str] | None = None) -> rich.table.Table:
@@ -165,9 +218,14 @@ def _columns(table: Table, names: Mapping[str, str], **style: Any) -> rich.table
     return shown
 
 
-def _with_bars(table: Table, n_cells: int, *, ascii_only: bool) -> Table:
-    """The table with bars in place of fractions."""
-    i = table.headings.index(str(table.bar))
+def _with_bars(table: Table, console: Console) -> Table:
+    """The table with bars in place of fractions, or without them where they have no room."""
+    name = str(table.bar)
+    i, others = table.headings.index(name), _without(table, [name], 0)
+    n_cells = min(_BAR_CELLS, console.width - _width(others) - 2)
+    if n_cells < _LEAST_CELLS:
+        return others
+    ascii_only = console.options.ascii_only
     bars = (bar(float(row[i].value or 0), n_cells, ascii_only=ascii_only) for row in table.rows)
     pairs = zip(table.rows, bars, strict=True)
     return replace(table, rows=tuple((*row[:i], Cell(bar), *row[i + 1 :]) for row, bar in pairs))

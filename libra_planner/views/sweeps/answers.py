@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import COST, NONE, OBJECTIVE, ROW, Column, column_named, on_screen
+from libra_planner.sweeps.columns import (
+    COST,
+    NONE,
+    OBJECTIVE,
+    ROW,
+    Column,
+    as_in_file,
+    column_named,
+    on_screen,
+)
 from libra_planner.sweeps.results import Answer, Results
 from libra_planner.views.cells import Block, Cell, escape, table
 
@@ -49,7 +58,8 @@ def answer_blocks(
     left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ())}
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
-    texts = (name for name in shown if any(isinstance(row[name], str) for row in rows))
+    texts = [name for name in shown if any(isinstance(row[name], str) for row in rows)]
+    varied = [name for name in reversed([*shown]) if name in axes and name != OBJECTIVE]
     yield table(
         "",
         "",
@@ -57,6 +67,8 @@ def answer_blocks(
         ([_cell(one, row[name]) for name, one in shown.items()] for row in rows),
         left=tuple(headings[name] for name in texts),
         dispensable=tuple(headings[name] for name in _dispensable([*shown], axes, rows)),
+        keyed=tuple(headings[name] for name in texts if name in varied),
+        last=tuple(headings[name] for name in varied),
     )
 
 
@@ -121,7 +133,8 @@ def _columns(
                 own = replace(own, heading=plan_cost)
             best = "best " if name.startswith(_BEST) else ""
             is_axis = name in axes and name != OBJECTIVE
-            yield name, replace(own, heading=name if is_axis else best + own.label)
+            text = as_in_file if is_axis else own.text
+            yield name, replace(own, heading=name if is_axis else best + own.label, text=text)
         return
     for one in on_screen(names, axes, plan_cost):
         yield one.name, one

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import OBJECTIVE, ROW
-from libra_planner.sweeps.results import NEAR, SAME, Results
+from libra_planner.sweeps.columns import OBJECTIVE, ROW, as_in_file
+from libra_planner.sweeps.results import BY, NEAR, SAME, Results, sql_name
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.points import Points
 from libra_planner.views.sweeps.remarks import n_unbilled
@@ -15,6 +17,8 @@ _MOST_WORKS = 3
 _WITHIN = (NEAR, 0.01)
 """Relative differences of times up to which the cheapest design is named."""
 _LARGE = 1000.0
+_OF_ONE = " a sequence"
+_EFFECTIVE = BY[1]
 
 
 def best_lines(results: Results) -> Iterator[str]:
@@ -24,19 +28,66 @@ def best_lines(results: Results) -> Iterator[str]:
     """
     if not {results.cost_column, "step_time_s"} <= {*results.columns}:
         return
-    points = Points.of(results, results.pareto())
-    fronts = [*points.fronts.items()]
+    found = _best(results)
     is_part = results.cost_column == "bill_usd" and n_unbilled(results)
     among = f" among the {results.n_billed:,} rows with a bill" if is_part else ""
-    for work, front in fronts[:_MOST_WORKS]:
-        of = f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
-        roles = points.roles(front).items()
-        said = (f"{_listed(names)} {_design(points, i)}" for i, names in roles)
-        yield f"Best{of}{among}: {'; '.join(said)}"
-    if (left := len(fronts) - _MOST_WORKS) > 0:
+    for work, (_, said) in found[:_MOST_WORKS]:
+        yield f"Best{_of(work)}{among}: {said}"
+    if (left := len(found) - _MOST_WORKS) > 0:
         yield f"{left:,} more have a best of their own: --pareto"
-    if points.rows:
-        yield from _cheapest(results)
+    if found:
+        yield from _cheapest(results, _per_sequence(results))
+        yield from _on_links(results, dict(found))
+
+
+Work: TypeAlias = tuple[Any, ...]
+"""Values of the axes that change what is trained."""
+Roles: TypeAlias = dict[int, list[str]]
+"""What rows are the best in."""
+
+
+def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
+    """The best rows of each work, and they in words."""
+    points, per_sequence = Points.of(results, results.pareto()), _per_sequence(results)
+    found = []
+    for work, front in points.fronts.items():
+        roles = points.roles(front).items()
+        said = (f"{_listed(names)} {_design(points, i, per_sequence)}" for i, names in roles)
+        rows = {points.rows[i][ROW]: names for i, names in roles}
+        found.append((work, (rows, "; ".join(said))))
+    return found
+
+
+def _of(work: Work) -> str:
+    return f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
+
+
+def _on_links(results: Results, told: Mapping[Work, tuple[Roles, str]]) -> Iterator[str]:
+    """The best designs by the time on their links, of each work where they are other rows."""
+    if results.by == _EFFECTIVE or "effective_step_time_s" not in results.columns:
+        return
+    for work, (roles, said) in _best(replace(results, by=_EFFECTIVE))[:_MOST_WORKS]:
+        if work in told and roles != told[work][0]:
+            yield f"Best on the links{_of(work)} (--by {_EFFECTIVE}): {said}"
+
+
+def _per_sequence(results: Results) -> str:
+    """The column of times per sequence, where steps of one work differ in their sequences."""
+    part, whole = results.time_column, _step_time(results.time_column)
+    if part == whole or whole not in results.columns:
+        return ""
+    keys = ", ".join(map(sql_name, results.work_axes)) or "1"
+    ratio = f"{whole} / {part}"
+    query = (
+        f"SELECT 1 FROM designs WHERE {results.ranked} GROUP BY {keys} "
+        f"HAVING max({ratio}) > min({ratio}) * (1 + {SAME})"
+    )
+    return part if results.sql(query).rows else ""
+
+
+def _step_time(per_sequence: str) -> str:
+    """The column of the times of whole steps beside one of times per sequence."""
+    return per_sequence.replace("seconds_per_sequence", "step_time_s")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -49,13 +100,19 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _design(points: Points, i: int) -> str:
-    """A row with what it reaches."""
-    figures = (points.shown(i, name) for name in (points.time, points.cost))
+def _design(points: Points, i: int, per_sequence: str) -> str:
+    """A row with what it reaches; its time per sequence where times of steps do not compare."""
+    step_time = _step_time(per_sequence) or points.time
+    names = dict.fromkeys((step_time, per_sequence, points.cost))
+    figures = (
+        f"{points.shown(i, name)}{_OF_ONE if name == per_sequence else ''}"
+        for name in names
+        if name
+    )
     return f"row {points.rows[i][ROW]} ({', '.join(figures)})"
 
 
-def _cheapest(results: Results) -> Iterator[str]:
+def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:
     """The cheapest designs that are about as fast as the fastest, where that saves money."""
     n_keys, axes = len(results.work_axes), [x for x in results.axes if x != OBJECTIVE]
     names = [visible(name) for name in axes if name not in results.work_axes]
@@ -66,9 +123,11 @@ def _cheapest(results: Results) -> Iterator[str]:
         for within, one in zip(_WITHIN, others, strict=True):
             if one[usd] < least_usd * (1 - SAME):
                 least_usd, (row, time_s, cost_usd) = one[usd], one[n_keys : usd + 1]
-                values = zip(names, one[usd + 1 :], strict=True)
-                design = ", ".join(f"{name} {_few_digits(value)}" for name, value in values)
-                figures = f"{format_time(time_s)}, {format_usd(cost_usd)}"
+                *values, ranked_s = one[usd + 1 :]
+                pairs = zip(names, values, strict=True)
+                design = ", ".join(f"{name} {_few_digits(value)}" for name, value in pairs)
+                each = f", {format_time(ranked_s)}{_OF_ONE}" if per_sequence else ""
+                figures = f"{format_time(time_s)}{each}, {format_usd(cost_usd)}"
                 said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
         if said:
             work = "".join(f" of {visible(str(value))}" for value in fastest[:n_keys])
@@ -82,5 +141,5 @@ def _few_digits(value: object) -> str:
     ('3.935', '12500', 'rail')
     """
     if not isinstance(value, float):
-        return visible(str(value))
+        return visible(as_in_file(value))
     return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"

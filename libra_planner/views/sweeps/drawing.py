@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import column_named
+from libra_planner.sweeps.columns import as_in_file, column_named
 from libra_planner.sweeps.results import Results
 from libra_planner.views.sweeps.points import cut_apart, swept_words
 
@@ -57,7 +57,8 @@ def are_numbers(values: Sequence[Any]) -> bool:
 def short(values: Sequence[Any], axis: str) -> list[str]:
     """Values of an axis in few letters each, which still differ."""
     one = column_named(axis)
-    return cut_apart([visible(one.cell(value)) for value in values], _MOST_LETTERS)
+    texts = (as_in_file(value) if isinstance(value, str) else value for value in values)
+    return cut_apart([visible(one.cell(text)) for text in texts], _MOST_LETTERS)
 
 
 # Labels ---------------------------------------------------------------------------------------

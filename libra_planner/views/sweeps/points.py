@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import ROW, Column, on_screen
+from libra_planner.sweeps.axes import cell
+from libra_planner.sweeps.columns import ROW, Column, as_in_file, on_screen
 from libra_planner.sweeps.results import SAME, Answer, Results, sql_name, unbeaten_in_two
 from libra_planner.units import UNITS
 
@@ -492,7 +493,7 @@ def _axis_words(name: str, values: Sequence[Any]) -> str:
     if all(_is_number(value) for value in values):
         ends = f"{min(values):.12g} to {max(values):.12g}"
         return f"{visible(name)} ({len(values):,} values, {ends})"
-    texts = [visible(str(value)) for value in values]
+    texts = [visible(as_in_file(cell(value))) for value in values]
     short = ", ".join(texts)
     inside = short if len(short) <= 2 * _LONGEST else f"{len(values):,} values"
     return f"{visible(name)} ({inside})"

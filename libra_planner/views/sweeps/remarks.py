@@ -10,15 +10,22 @@ from functools import reduce
 from operator import getitem
 
 from libra_planner.costs.prices import SAME_SPEED
+from libra_planner.errors import Infeasible, PlannerError
+from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.columns import MESSAGE, STATUS
+from libra_planner.sweeps.probe import conflict_words, named_conflict, spread_rows
 from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
+from libra_planner.sweeps.solver import NO_BANDWIDTH
+from libra_planner.sweeps.template import design_document
 from libra_planner.views.sweeps.answers import time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
 _MOST_LINES = 3
+_MOST_CONFLICTS = 5
+"""Rows of which it is said which rules conflict."""
 _SAME_BAND = 1e-6
 _FAILED = f"{STATUS} <> 'optimal'"
 
@@ -97,13 +104,38 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
         short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
         often = "" if n == total else f", most often ({n:,})"
         rows_of = f"{int(total):,} of {results.n_rows:,} rows"
-        said = f"{name}: {rows_of}{often}: {short}{_filter(results, text)}"
+        more = _conflict(results) if text == NO_BANDWIDTH else _filter(results, text)
+        said = f"{name}: {rows_of}{often}: {short}{more}"
         yield _Remark(said, f"{name} in {rows_of}")
     if len(rows) > len(told):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
         yield _Remark(
             f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
         )
+
+
+def _conflict(results: Results) -> str:
+    """Which rules conflict in some of the rows without a bandwidth, and which in each of them."""
+    query = f"SELECT row FROM designs WHERE {MESSAGE} = '{NO_BANDWIDTH}' ORDER BY row"
+    rows = [row for (row,) in results.sql(query).rows]
+    picked = [rows[i] for i in spread_rows(len(rows), _MOST_CONFLICTS)]
+    found = {row: one for row in picked if (one := _infeasible(results, row))}
+    if not found:
+        return ""
+    row, first = next(iter(found.items()))
+    common = set(first.conflict).intersection(*(one.conflict for one in found.values()))
+    named = [repr(text) for text in first.conflict if text in common]
+    is_told = len(found) > 1 and named and len(common) < len(set(first.conflict))
+    each = f". In each of {len(found)} such rows that were looked at: {', '.join(named)}"
+    return f". Row {row}: {conflict_words(first)}{each if is_told else ''}"
+
+
+def _infeasible(results: Results, row: int) -> Infeasible | None:
+    """Why a row has no bandwidth; nothing where its plan has changed or cannot be read."""
+    try:
+        return named_conflict(OpenedPlan(*design_document(results.directory, row)))
+    except PlannerError:
+        return None
 
 
 def _filter(results: Results, reason: str) -> str:

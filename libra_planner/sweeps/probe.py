@@ -1,0 +1,140 @@
+"""What is wrong with a sweep, before any work: misspelt values, and designs that are no plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from libra_planner.errors import Fault, Infeasible, PlannerError, SpecError, refuse
+from libra_planner.inputs.plans import OpenedPlan
+from libra_planner.optimizer.optimize import optimize
+from libra_planner.plan.problem import build_plan
+from libra_planner.reading.document import Key
+from libra_planner.reading.models import path_of
+from libra_planner.sweeps.axes import Axis, cell
+from libra_planner.sweeps.expressions import OTHER, TEXT
+from libra_planner.sweeps.solver import opened_plan
+from libra_planner.sweeps.spec import Job, Sweep, chunk_between
+from libra_planner.sweeps.template import PlanTemplate
+
+_PROBES = 12
+"""Designs that are looked at before work starts: if none of them is a plan, nothing is run."""
+
+
+def spread_rows(n: int, n_picked: int) -> list[int]:
+    """Up to so many different rows of n, evenly spread.
+
+    >>> spread_rows(100, 3), spread_rows(1, 3)
+    ([0, 49, 99], [0])
+    """
+    return list(dict.fromkeys(i * (n - 1) // max(1, n_picked - 1) for i in range(n_picked)))
+
+
+def probe(sweep: Sweep, job: Job) -> None:
+    """Refuse a sweep with a misspelt value, or of which designs all over the space are no plans.
+
+    Raises
+    ------
+    SpecError
+        With the faults of all misspelt values, or of the first of the designs.
+    """
+    refuse(_misspelt(sweep))
+    n = sweep.space.n
+    faults: tuple[Fault, ...] = ()
+    for row in spread_rows(n, _PROBES):
+        chunk = chunk_between(sweep, row, row + 1)
+        try:
+            _ = opened_plan(job, chunk, 0).problem
+        except Infeasible:  # A plan, though one whose model does not fit.
+            return
+        except SpecError as error:
+            values = chunk.values(0)
+            faults = faults or tuple(_of_axis(sweep, values, fault) for fault in error.faults)
+        else:
+            return
+    raise SpecError(*faults)
+
+
+_MOST_SPELT = 256
+"""Values of an axis whose spelling is looked at: each takes as long as a structure."""
+
+
+def named_conflict(plan: OpenedPlan) -> Infeasible | None:
+    """Which rules conflict in a plan without a bandwidth; nothing for another plan."""
+    try:
+        optimize(plan.problem)
+    except Infeasible as error:
+        return error
+    except PlannerError:
+        return None
+    return None
+
+
+def conflict_words(conflict: Infeasible) -> str:
+    """What conflicts, without the place of a rule in a plan that nobody wrote.
+
+    >>> conflict_words(Infeasible("a.yaml:3:7: got a rule none can meet: 'total <= 0 GB/s'"))
+    "a rule none can meet: 'total <= 0 GB/s'"
+    """
+    return str(conflict).split("got ", maxsplit=1)[-1]
+
+
+def _misspelt(sweep: Sweep) -> list[Fault]:
+    """Names, keys and units in values of axes that no plan could mean, each at its value."""
+    axes = [axis for axis in sweep.axes if axis.kind in (TEXT, OTHER) and not axis.is_topology]
+    found = (fault for axis in axes for fault in _misspelt_values(sweep, axis))
+    return sorted(found, key=lambda fault: (fault.place.line or 0) if fault.place else 0)
+
+
+def _misspelt_values(sweep: Sweep, axis: Axis) -> Iterator[Fault]:
+    """What is misspelt in values of an axis, in designs all over the sweep."""
+    rows = spread_rows(sweep.space.n, _PROBES)
+    first, *others = (chunk_between(sweep, row, row + 1).values(0) for row in rows)
+    keys = [key for key, slot in sweep.template.slots.items() if axis.name in slot.names]
+    pairs = zip(axis.values, axis.places or [None] * len(axis.values), strict=True)
+    for value, place in islice(pairs, _MOST_SPELT):
+        own = {axis.name: value}
+        faults = _misspelt_in(sweep.template, first | own)
+        mine = [one for one in faults if any(_is_below(one.path, key) for key in keys)]
+        if mine and all(_misspelt_in(sweep.template, other | own) for other in others):
+            yield from (replace(one, place=place or one.place) for one in mine)
+
+
+def _misspelt_in(template: PlanTemplate, values: Mapping[str, Any]) -> list[Fault]:
+    """What of a design is misspelt."""
+    return [fault for fault in _faults(template, values) if fault.is_misspelt]
+
+
+def _faults(template: PlanTemplate, values: Mapping[str, Any]) -> tuple[Fault, ...]:
+    """What is wrong with a design, its memory aside."""
+    try:
+        plan = OpenedPlan(template.filled(values), template.beside)
+        _ = (
+            plan.base
+            if plan.is_open
+            else build_plan(plan.document, plan.beside, holds_memory=False)
+        )
+    except Infeasible:
+        return ()
+    except SpecError as error:
+        return error.faults
+    return ()
+
+
+def _is_below(path: str, key: Key) -> bool:
+    """Whether the path of a fault is a key of a plan, or inside it."""
+    return f"{path.split(' ', maxsplit=1)[0]}.".startswith(f"{path_of(key)}.")
+
+
+def _of_axis(sweep: Sweep, values: Mapping[str, Any], fault: Fault) -> Fault:
+    """A fault of a design at the axis that makes it, where one does."""
+    template, path = sweep.template, fault.path.split(" ")[0]
+    dotted = {".".join(map(str, key)): key for key in template.slots}
+    own = [key for name, key in dotted.items() if path and f"{name}.".startswith(f"{path}.")]
+    place = template.document.places.get(own[0]) if own else None
+    if place is None:
+        return fault
+    design = ", ".join(f"{name} {cell(value)}" for name, value in values.items())
+    return replace(fault, place=place, path=f"{fault.path} of {design}")
