@@ -664,6 +664,14 @@ def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
     data = Page(tmp_path / "p.html").data
     assert data["works"] == ["resnet50-libra", "turing-nlg-libra"]
     assert [data["works"][k] for k in data["work_of"]] == [row["model"] for row in points.rows]
+    # Each model has a picture of its own; beside all of them its colour tells it apart.
+    assert data["colour"] == "model"
+    for k, (work, each) in enumerate(zip(points.works, data["each"], strict=True)):
+        own = points.of_work(work)
+        assert {data["work_of"][i] for i, _ in each["front"]} == {k}
+        assert [label for _, label in each["front"]] == list(own.labels.values())
+        assert each["beyond"] == own.far_words
+        assert "model" not in (each["colour"], each["marker"], *each["parallel"])
     grouped = ["--group-by", "budget", "--html", tmp_path / "p.html"]
     assert run("sweep", "show", tmp_path / "run", *grouped).err == ""
     assert Page(tmp_path / "p.html").data["works"] == ["resnet50-libra", "turing-nlg-libra"]
@@ -911,3 +919,17 @@ def test_the_legend_of_a_small_figure_is_below_its_axis(directory: Path) -> None
     legends = [one for one in axes.artists if hasattr(one, "legend_handles")]
     assert legends
     assert all(one.get_window_extent().y1 < box.y0 for one in legends)
+
+
+def test_a_page_writes_an_axis_of_mappings_in_words(run: Run, tmp_path: Path) -> None:
+    sweep = tmp_path / "maps.yaml"
+    sweep.write_text(
+        "base: 0e_rails_2to1\naxes:\n  strategy:\n"
+        "    - {tp: 4, cp: 2, pp: 4, dp: 64, interleave: 5}\n    - {tp: 8, pp: 4, dp: 64}\n"
+        'set: {parallelism: "{strategy}"}\n',
+        encoding="utf-8",
+    )
+    assert run("sweep", "run", sweep, "-o", tmp_path / "maps").code == 0
+    assert run("sweep", "show", tmp_path / "maps", "--html", tmp_path / "m.html").code == 0
+    found = {row["strategy"] for row in Page(tmp_path / "m.html").rows}
+    assert found == {"cp 2 dp 64 interleave 5 pp 4 tp 4", "dp 64 pp 4 tp 8"}

@@ -8,11 +8,16 @@ const SHAPES = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.6,-3.6h7.2v7.2h-7.2z"
   "M-4.6,0L3.6,-4.4V4.4z", "M4.6,0L-3.6,-4.4V4.4z"];
 const DRAWN = new Set(["svg", "g", "path", "line", "rect", "text", "title"]);
 const at = name => columns.findIndex(one => one.name === name);
-const far = new Set(data.far);
-const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0, all: !far.size, zoom: null,
-  x: at(data.x), y: at(data.y), colour: at(data.colour), marker: at(data.marker),
-  work: data.works.length > 1 ? 0 : -1 };  // Times of different work do not compare: pictures hold one.
-const front = new Map(data.front), parallel = data.parallel.map(at);
+const best = new Set(data.front.map(([i]) => i));  // On the frontier of any work.
+const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0, zoom: null, x: at(data.x), y: at(data.y) };
+let picture, far, front, parallel;
+/** Times of different work do not compare: a picture holds one, -1 is all of them. */
+function choose(work) {
+  picture = data.each[work] ?? data;
+  [far, front, parallel] = [new Set(picture.far), new Map(picture.front), picture.parallel.map(at)];
+  Object.assign(state, { work, all: !far.size, colour: at(picture.colour), marker: at(picture.marker) });
+}
+choose(data.each.length ? 0 : -1);
 let active = rows.map((_, i) => i), isActive = new Set(active);
 
 function make(tag, attributes = {}, ...inside) {
@@ -88,22 +93,30 @@ function ticks(one, even, ends = [one.low, one.high]) {
   return found;
 }
 const cut = (text, n) => text.length > n ? `${text.slice(0, n - 1)}\u2026` : text;
+/** Room of texts, in letters of a picture: bold headings are wider. */
+const wide = text => 6 * text.length, bold = text => 7 * text.length;
 const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 function scatter() {
   const [cx, cy] = [columns[state.x], columns[state.y]], box = $("scatter");
   const W = state.width || box.clientWidth || 600, H = Math.max(280, Math.min(state.width ? 380 : 420, W * 0.68)), m = { l: 66, r: 24, t: 14, b: 40 };
   if (!cx || !cy) return box.replaceChildren();
-  const zoom = state.zoom ?? [[cx.low, cx.high], [cy.low, cy.high]], inX = t => m.l + (W - m.l - m.r) * (0.04 + 0.92 * t), inY = t => H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
+  const zoom = state.zoom ?? [[cx.low, cx.high], [cy.low, cy.high]], besideY = ticks(cy, false, zoom[1]).map(([t, text]) => [t, cut(text, 20)]);
+  m.l = Math.max(m.l, 28 + Math.max(0, ...besideY.map(([, text]) => wide(text))));
+  const inX = t => m.l + (W - m.l - m.r) * (0.04 + 0.92 * t), inY = t => H - m.b - (H - m.t - m.b) * (0.05 + 0.9 * t);
   const X = v => inX(place(cx, v, false, zoom[0])), Y = v => inY(place(cy, v, false, zoom[1]));
   const svg = make("svg", { width: W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${cy.title} over ${cx.title}` });
-  for (const [t, text] of ticks(cx, false, zoom[0])) {
-    const x = inX(t);
-    svg.append(make("line", { class: "line", x1: x, x2: x, y1: m.t, y2: H - m.b }), make("text", { class: "soft", x, y: H - m.b + 15, "text-anchor": "middle" }, cut(text, 14)));
+  let end = -Infinity;  // Of the last text under the picture: one that would meet it is left out.
+  for (const [t, text] of ticks(cx, false, zoom[0]).map(([t, text]) => [t, cut(text, 20)])) {
+    const x = inX(t), half = wide(text) / 2;
+    svg.append(make("line", { class: "line", x1: x, x2: x, y1: m.t, y2: H - m.b }));
+    if (x - half < end + 6) continue;
+    end = x + half;
+    svg.append(make("text", { class: "soft", x, y: H - m.b + 15, "text-anchor": "middle" }, text));
   }
-  for (const [t, text] of ticks(cy, false, zoom[1])) {
+  for (const [t, text] of besideY) {
     const y = inY(t);
-    svg.append(make("line", { class: "line", x1: m.l, x2: W - m.r, y1: y, y2: y }), make("text", { class: "soft", x: m.l - 6, y: y + 4, "text-anchor": "end" }, cut(text, 9)));
+    svg.append(make("line", { class: "line", x1: m.l, x2: W - m.r, y1: y, y2: y }), make("text", { class: "soft", x: m.l - 6, y: y + 4, "text-anchor": "end" }, text));
   }
   svg.append(make("text", { class: "name", x: (m.l + W - m.r) / 2, y: H - 6, "text-anchor": "middle" }, cx.title + (cx.log ? " (log)" : "")),
     make("text", { class: "name", transform: `translate(13 ${(m.t + H - m.b) / 2}) rotate(-90)`, "text-anchor": "middle" }, cy.title + (cy.log ? " (log)" : "")));
@@ -113,7 +126,7 @@ function scatter() {
     if (x < m.l || x > W - m.r || y < m.t || y > H - m.b) continue;
     others.push([x, y]);
     if (front.has(i) && !lost) spots.set(i, [x, y]);
-    svg.append(make("path", { "data-i": i, d: shapeOf(i), transform: `translate(${x} ${y})`, fill: colourOf(i), class: `${front.has(i) && data.rims ? "front" : ""}${lost}` }));
+    svg.append(make("path", { "data-i": i, d: shapeOf(i), transform: `translate(${x} ${y})`, fill: colourOf(i), class: `${front.has(i) && picture.rims ? "front" : ""}${lost}` }));
   }
   const taken = [...spots.values()].map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
   const covers = own => others.filter(([x, y]) => meets(own, [x - 4, y - 4, x + 4, y + 4])).length;
@@ -132,9 +145,9 @@ function scatter() {
   }
   zoomed(svg, cx, cy, zoom, (x, y) => [(x - m.l) / (W - m.l - m.r), (H - m.b - y) / (H - m.t - m.b)].map((t, k) => k ? (t - 0.05) / 0.9 : (t - 0.04) / 0.92));
   box.replaceChildren(svg);
-  const names = front.size && data.labels ? `; ${data.labels}` : "";
+  const names = front.size && picture.labels ? `; ${picture.labels}` : "";
   $("scatter-title").textContent = `${state.work < 0 ? "" : `${data.works[state.work]}: `}${cy.label} against ${cx.label}${names}`;
-  $("beyond").textContent = state.all ? "" : `${data.beyond}.`;
+  $("beyond").textContent = state.all || !picture.beyond ? "" : `${picture.beyond}.`;
   $("near").hidden = !far.size || (!state.all && !state.zoom);
   $("all").hidden = state.all && !state.zoom;
 }
@@ -189,28 +202,38 @@ function legends() {
   $("legend2").replaceChildren(...list.map(node => node.cloneNode(true)));
   if (list.length > 2) list.splice(1, list.length, ...list.slice(1).filter((_, k) => there(state.colour)([k, one.values[k]])));
   if (two) list.push(make("b", {}, `${two.label}:`), ...[...two.values.entries()].filter(there(state.marker)).map(([k, v]) => item(SHAPES[k], "currentColor", two.shown(v))));
-  if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), data.rims ? "rim and label" : "labels"));
+  if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), picture.rims ? "rim and label" : "labels"));
   $("legend").replaceChildren(...list);
 }
 const P = { t: 34, b: 14 };
-function parallelX(k, W) { return 46 + k * (W - 92) / Math.max(1, parallel.length - 1); }
+/** Where the axes stand: as far apart as their headings and the values beside them need, and evenly if there is room. */
+function parallelPlaces() {
+  const heads = parallel.map(c => Math.max(bold(cut(columns[c].short, 14)), bold(columns[c].unit)) / 2);
+  const values = parallel.map(c => Math.max(0, ...ticks(columns[c], true).map(([, text]) => wide(cut(text, 20)))));
+  const found = [Math.max(20, (heads[0] ?? 0) + 2)], right = Math.max(20, (values.at(-1) ?? 0) + 10, (heads.at(-1) ?? 0) + 2);
+  const needs = parallel.slice(1).map((_, k) => Math.max(60, values[k] + 12, heads[k] + heads[k + 1] + 8));
+  const room = (state.width || $("parallel").clientWidth || 600) - found[0] - right, gap = room / Math.max(1, needs.length);
+  const isEven = needs.every(need => need <= gap), more = Math.max(0, gap - needs.reduce((a, b) => a + b, 0) / Math.max(1, needs.length));
+  for (const need of needs) found.push(found.at(-1) + (isEven ? gap : need + more));
+  return { x: found, W: found.at(-1) + right };
+}
 function ways() {
-  const W = $("parallel").dataset.w, H = $("parallel").dataset.h, layer = $("parallel").querySelector("g");
+  const { x } = parallelPlaces(), H = $("parallel").dataset.h, layer = $("parallel").querySelector("g");
   const Y = t => H - P.b - (H - P.t - P.b) * t;
   layer.replaceChildren(...drawn().map(i => {
-    const d = parallel.map((c, k) => [k, place(columns[c], rows[i][c])]).filter(([, t]) => t !== null).map(([k, t], j) => `${j ? "L" : "M"}${parallelX(k, W).toFixed(1)},${Y(t).toFixed(1)}`).join("");
-    return make("path", { "data-i": i, class: `way${isActive.has(i) ? "" : " off"}${front.has(i) && data.rims ? " front" : ""}`, d, stroke: colourOf(i) });
+    const d = parallel.map((c, k) => [k, place(columns[c], rows[i][c])]).filter(([, t]) => t !== null).map(([k, t], j) => `${j ? "L" : "M"}${x[k].toFixed(1)},${Y(t).toFixed(1)}`).join("");
+    return make("path", { "data-i": i, class: `way${isActive.has(i) ? "" : " off"}${front.has(i) && picture.rims ? " front" : ""}`, d, stroke: colourOf(i) });
   }));
 }
 function axes() {
-  const box = $("parallel"), W = Math.max(state.width || box.clientWidth || 600, 92 + 60 * (parallel.length - 1)), H = 400;
-  Object.assign(box.dataset, { w: W, h: H });
+  const box = $("parallel"), { x: places, W } = parallelPlaces(), H = 400;
+  box.dataset.h = H;
   const svg = make("svg", { width: state.width || W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Parallel coordinates" }, make("g"));
   const tall = H - P.t - P.b, Y = t => H - P.b - tall * t;
   parallel.forEach((c, k) => {
-    const x = parallelX(k, W), one = columns[c], brush = make("rect", { class: "brush", x: x - 8, width: 16, y: 0, height: 0 });
-    svg.append(make("line", { class: "axis", x1: x, x2: x, y1: P.t, y2: H - P.b }), make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 11), make("title", {}, one.label)), make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit));
-    for (const [t, text] of ticks(one, true)) svg.append(make("text", { x: x + 5, y: Y(t) + 4, class: "soft" }, cut(text, 9)));
+    const x = places[k], one = columns[c], brush = make("rect", { class: "brush", x: x - 8, width: 16, y: 0, height: 0 });
+    svg.append(make("line", { class: "axis", x1: x, x2: x, y1: P.t, y2: H - P.b }), make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 14), make("title", {}, one.label)), make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit));
+    for (const [t, text] of ticks(one, true)) svg.append(make("text", { x: x + 5, y: Y(t) + 4, class: "soft" }, cut(text, 20)));
     const strip = make("rect", { class: "strip", x: x - 16, width: 32, y: P.t - 8, height: tall + 16 });
     const show = () => { const r = state.brushes.get(c); brush.setAttribute("y", r ? Y(r[1]) : 0); brush.setAttribute("height", r ? tall * (r[1] - r[0]) : 0); };
     let from = null;
@@ -239,7 +262,7 @@ function table() {
   [...$("designs").tHead.rows[0].cells].forEach((head, j) => {
     if (j === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
   });
-  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: front.has(i) ? "best" : "" }, ...columns.map((c, j) => {
+  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: best.has(i) ? "best" : "" }, ...columns.map((c, j) => {
     const text = c.shown(rows[i][j]), cell = make(j ? "td" : "th", { class: `${c.text ? "text" : "number"}${c.dull ? " dull" : ""}` }, cut(text, 60));
     if (text.length > 20) cell.title = text;
     return cell;
@@ -247,7 +270,7 @@ function table() {
   const n = rows.length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
   $("count").textContent = `${active.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
   $("more").hidden = active.length <= state.n;
-  $("note").textContent = [front.size ? "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
+  $("note").textContent = [best.size ? data.each.length ? "Bold rows are on the frontier of their work." : "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
     active.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
   $("note").classList.toggle("cut", active.length > 60);
 }
@@ -274,7 +297,7 @@ const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis 
 if (data.works.length > 1) {
   $("of-work").hidden = false;
   $("work").append(...data.works.map((name, k) => make("option", { value: k }, name)), make("option", { value: -1 }, "all: times do not compare"));
-  $("work").addEventListener("change", event => { state.work = Number(event.target.value); view(state.all); });
+  $("work").addEventListener("change", event => { choose(Number(event.target.value)); for (const id of ["colour", "marker"]) $(id).value = state[id]; view(state.all); });
 }
 choices("x", figures); choices("y", figures); choices("colour", all.filter(k => columns[k].axis || !columns[k].text && k), true);
 choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);

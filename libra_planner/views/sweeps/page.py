@@ -37,8 +37,8 @@ _MOST_VALUES = 12
 _ROOM = {"colour": math.inf, "marker": 8}
 """Values that a way of the scatter tells apart."""
 _MOST_AXES = 9
-_TICK = 9
-"""Letters of a value beside an axis, as the script cuts them."""
+_TICK = 14
+"""Letters of a value beside an axis."""
 _MOST_CARDS = 8
 _MOST_DIGITS = 6
 _LONG = {
@@ -233,33 +233,61 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
 
 
 def page_data(points: Points) -> dict[str, Any]:
-    """Rows and columns of a page for its script, JSON without infinities."""
+    """Rows and columns of a page for its script, JSON without infinities.
+
+    ``each`` has a picture of every work, by itself; the picture of all stands beside it.
+    """
     columns = [
         _column(points, one, [row[name] for row in points.rows])
         for name, one in points.columns.items()
     ]
-    works = {work: k for k, work in enumerate(points.fronts)}
-    ways = {way: axis for axis, way in points.ways(_ROOM)[0].items()}
+    works = points.ranked_works
+    numbers = {tuple(work.values()): k for k, work in enumerate(works)}
+    every = range(len(points.rows))
+    work_of = [numbers.get(tuple(row[x] for x in points.apart), -1) for row in points.rows]
+    own = [[i for i in every if work_of[i] == k] for k in range(len(works))]
     return {
         "columns": columns,
         "rows": [[row[name] for name in points.columns] for row in points.rows],
-        "front": list(points.labels.items()),
-        "labels": points.labels_say,
         "drawn": points.has_optimum or not points.time,
         "x": points.cost,
         "y": points.time,
-        "colour": ways.get("colour", ""),
-        "marker": ways.get("marker", ""),
-        "works": [", ".join(map(str, work)) for work in works],
-        "work_of": [works.get(tuple(row[one] for one in points.apart), -1) for row in points.rows],
-        "far": sorted(points.far),
-        "beyond": points.far_words,
-        "parallel": list(_parallel(points, columns))[:_MOST_AXES],
+        "works": [", ".join(map(str, work.values())) for work in works],
+        "work_of": work_of,
         "most": _MOST_DRAWN,
         "many": MANY_TIMES,
         "most_labels": MOST_LABELS,
+        **_picture(points, every, columns),
+        "each": [
+            _picture(points.of_work(work), own[k], columns)
+            for k, work in enumerate(works if len(works) > 1 else [])
+        ],
+    }
+
+
+def _picture(
+    points: Points, places: Sequence[int], columns: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """How designs are drawn and labelled; ``places`` are those of their rows on the page."""
+    ways = _ways(points)
+    return {
+        "front": [(places[i], label) for i, label in points.labels.items()],
+        "labels": points.labels_say,
+        "colour": ways.get("colour", ""),
+        "marker": ways.get("marker", ""),
+        "far": sorted(places[i] for i in points.far),
+        "beyond": points.far_words,
+        "parallel": list(_parallel(points, columns))[:_MOST_AXES],
         "rims": len(points.labels) <= MOST_RIMS,
     }
+
+
+def _ways(points: Points) -> dict[str, str]:
+    """Ways of the scatter to the axes they show: colours tell apart what does not compare."""
+    first = {"colour": points.apart[0]} if points.apart else {}
+    room = {way: n for way, n in _ROOM.items() if way not in first}
+    ways = points.ways(room, without=[*first.values()])[0]
+    return first | {way: axis for axis, way in ways.items()}
 
 
 def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, Any]:

@@ -89,6 +89,11 @@ class Points:
         keys = dict.fromkeys(tuple(row[name] for name in self.apart) for row in self.rows)
         return [dict(zip(self.apart, key, strict=True)) for key in keys]
 
+    @property
+    def ranked_works(self) -> list[dict[str, Any]]:
+        """Those of them that have a frontier, in the order of the rows."""
+        return [dict(zip(self.apart, key, strict=True)) for key in self.fronts]
+
     def of_work(self, work: Mapping[str, Any]) -> Points:
         """The designs of one work, without the axes that tell it from others."""
         own = (row for row in self.rows if all(row[name] == x for name, x in work.items()))
@@ -312,7 +317,9 @@ class Points:
                 kept.remove(axis)
         return kept
 
-    def ways(self, room: Mapping[str, float]) -> tuple[dict[str, str], list[str]]:
+    def ways(
+        self, room: Mapping[str, float], *, without: Sequence[str] = ()
+    ) -> tuple[dict[str, str], list[str]]:
         """How a picture shows axes, and the axes that find no place.
 
         Axes that move the time more go first, then those that move the cost.
@@ -320,8 +327,10 @@ class Points:
         Parameters
         ----------
         room : ways, the plainest first, to the number of values that each tells apart.
+        without : axes that are shown already.
         """
-        values = {x: {self.rows[i][x] for i in self.near} for x in self.independent()}
+        told = (axis for axis in self.independent() if axis not in without)
+        values = {x: {self.rows[i][x] for i in self.near} for x in told}
         n = {axis: len(found) for axis, found in values.items() if len(found) > 1}
         ranked = sorted(n, key=lambda x: (not self._moves(x), -self._share(x), -n[x]))
         found: dict[str, str] = {}
@@ -415,7 +424,24 @@ def _plain(value: Any) -> Any:
     """A value for JSON and for people."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if isinstance(value, int) or value is None else visible(str(value))
+    return value if isinstance(value, int) or value is None else visible(map_words(str(value)))
+
+
+def map_words(text: str) -> str:
+    """A mapping of plain values, which an axis has as JSON, in words; any other text as it is.
+
+    >>> map_words('{"pp": 4, "rest": "auto"}'), map_words('{"a": {"b": 1}}'), map_words("x")
+    ('pp 4 rest auto', '{"a": {"b": 1}}', 'x')
+    """
+    if not text.startswith("{"):
+        return text
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    if any(isinstance(value, dict | list) for value in found.values()):
+        return text
+    return " ".join(f"{key} {value}" for key, value in found.items())
 
 
 def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
