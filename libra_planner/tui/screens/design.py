@@ -198,10 +198,11 @@ class DesignPane(Pane):
                 self._edit, self._settle, self._ask_value, self._drop_empty_rule, self._add_rule
             )
             with VerticalScroll(id="right", can_focus=False):
-                with Vertical(id="design-top"):
+                with Vertical(id="design-bars"):
                     with VerticalScroll(id="faults"):
                         yield Static(id="faults-text")
                     yield Bandwidths(self._step, self._ask_bandwidth)
+                with Vertical(id="design-top"):
                     yield Card("reading the plan ...", id="headline", classes="card")
                     yield Card(id="proof", classes="card")
                 with Vertical(id="design-pictures"):
