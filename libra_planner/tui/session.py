@@ -223,6 +223,13 @@ class Frontier:
     problem: Problem
     points: tuple[FrontierPoint, ...]
 
+    @property
+    def alone(self) -> str:
+        """Why there is a single design; empty where there are several."""
+        from libra_planner.views.frontier import one_design_text
+
+        return one_design_text(self.problem, self.points[0]) if len(self.points) == 1 else ""
+
     def better(self, evaluation: Evaluation) -> tuple[FrontierPoint | None, FrontierPoint | None]:
         """Points that beat a design: the fastest at no more cost, the cheapest in no more time."""
         cost_usd, time_s = evaluation.cost_usd * (1 + _SAME), evaluation.step_time_s * (1 + _SAME)

@@ -166,14 +166,20 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
 def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
     """Points of the frontier that beat a design, and by how much."""
     faster, cheaper = frontier.better(evaluation)
-    text = Text.assemble(("o", "cyan"), " frontier  ", ("X", "bold yellow"), " on screen")
+    text = Text.assemble(("o", "cyan"), " frontier  ", ("X", "bold yellow"), " on screen\n")
+    if frontier.alone:
+        one = frontier.points[0]
+        text = Text(f"It takes {format_time(one.step_time_s)}, costs {format_usd(one.cost_usd)}\n")
     if faster:
         change = faster.step_time_s / evaluation.step_time_s - 1
-        text.append(f"\n{format_time(faster.step_time_s)} ({change:+.1%}) at no more cost")
+        text.append(f"{format_time(faster.step_time_s)} ({change:+.1%}) at no more cost\n")
     if cheaper:
         change = cheaper.cost_usd / evaluation.cost_usd - 1
-        text.append(f"\n{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time")
-    return text if faster or cheaper else text.append("\nno point of it is better")
+        text.append(f"{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time\n")
+    if not (faster or cheaper):
+        text.append("no point of it is better" if not frontier.alone else "as on screen")
+    text.rstrip()
+    return text
 
 
 _CALM_S = 0.1
@@ -334,6 +340,9 @@ class DesignPane(Pane):
         """Points of the frontier and the design on screen; stale ones stay as they are."""
         found = self.session.frontier
         if found is None or not self.session.has_frontier or self.app.size.width < VERY_WIDE:
+            return
+        if found.alone:
+            self.query_one("#small-frontier", Card).show(Text(found.alone, "italic"))
             return
         from libra_planner.tui.pictures.designs import frontier_picture
 
