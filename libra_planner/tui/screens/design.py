@@ -115,20 +115,23 @@ def _headline(
 
 def _cost(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     """The network's cost, and that of its whole parts where it is far from it, as ``optimize``."""
-    from libra_planner.views.bought.whole_ports import far_bill_usd
+    from libra_planner.views.bought.whole_ports import far_bill_usd, whole_ports
     from libra_planner.views.plan import option_text
 
+    bandwidth = evaluation.bandwidth_bytes_per_s
     network = format_usd(evaluation.network_cost_usd)
     if problem.prices.bills is not None:
         yield "Cost", format_usd(evaluation.cost_usd), f" bill, {network} of it network"
-        yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
+        yield "Buy", "", option_text(problem, bandwidth)
         return
-    bill_usd = far_bill_usd(problem, evaluation)
+    bill_usd, whole = far_bill_usd(problem, evaluation), whole_ports(problem, bandwidth)
     linear = "" if bill_usd is None else ", linear"
     system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
     yield "Cost", network, f" network{system}{linear}"
     if bill_usd is not None:
         yield "", f"about {format_usd(bill_usd)}", " in whole parts"
+    if whole is not None and whole.fault:
+        yield "", "cannot be built", " of whole ports: Fabric (4) says why"
 
 
 def verdict(problem: Problem, evaluation: Evaluation) -> Text:
@@ -354,6 +357,8 @@ class DesignPane(Pane):
         """What is known of the best design for the plan as it stands: nothing once it is edited."""
         optimum, evaluation = self.session.optimum, self.cockpit.evaluation
         shown = Text("o finds the best design for these rules", "italic")
+        if refusal := self.session.refusal:
+            shown = Text(f"No design: {refusal}", "bold red")
         table: RenderableType = Text("")
         if optimum is not None:
             from libra_planner.tui.pictures.designs import Worth
