@@ -359,18 +359,20 @@ class DesignPane(Pane):
         shown = Text("o finds the best design for these rules", "italic")
         if refusal := self.session.refusal:
             shown = Text(f"No design: {refusal}", "bold red")
-        table: RenderableType = Text("")
+        table: RenderableType | None = None
         if optimum is not None:
             from libra_planner.tui.pictures.designs import Worth
             from libra_planner.views.design import worth_table
 
             worth = worth_table(optimum.shadow or ())
             shown = proof(optimum, is_shown=self.session.is_proven(evaluation))
-            table = Worth(worth) if worth else table
+            table = Worth(worth) if worth else None
         self._say_standing()
         if evaluation is not None:
             self.query_one("#proof", Card).show(shown)
-            self.query_one("#worth", Card).show(table)
+            card = self.query_one("#worth", Card)
+            card.display = table is not None  # Else it would be empty lines.
+            card.show(Text("") if table is None else table)
 
     def _edit(self, key: str, text: str) -> None:
         self.cockpit.apply_edit(key, text)
