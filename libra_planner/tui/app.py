@@ -17,7 +17,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from libra_planner.errors import Infeasible, PlannerError
+from libra_planner.errors import PlannerError
 from libra_planner.tui import work
 from libra_planner.tui.actions import ACTIONS, SCREENS, OwnKey, commands, pane_class
 from libra_planner.tui.dialogs import Palette, Panel, help_text
@@ -347,16 +347,9 @@ class Cockpit(KeysInTurn):
             return
         call = partial(work.run_apart, partial(best_design, problem))
         done = partial(self._optimized, self.session.fingerprint)
-        failed = partial(self._not_optimized, self.session.fingerprint)
+        failed = partial(self.design.not_optimized, self.session.fingerprint)
         self.workshop.start("optimize", "optimising", call=call, done=done, failed=failed)
         self.say("")
-
-    def _not_optimized(self, fingerprint: bytes | None, error: Exception) -> None:
-        """Say why in a panel; that a plan has no design stays on screen."""
-        self.show_error("optimising", error)
-        if isinstance(error, Infeasible):
-            self.session.keep_refusal(fingerprint, str(error))
-            self.design.show_proof()
 
     def _optimized(self, fingerprint: bytes | None, optimum: Optimum) -> None:
         self.design.flush()

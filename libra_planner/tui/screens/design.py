@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from libra_planner.errors import Place, PlannerError
+from libra_planner.errors import Infeasible, Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.screens.bars import (
     Bandwidths,
@@ -373,6 +373,13 @@ class DesignPane(Pane):
             card = self.query_one("#worth", Card)
             card.display = table is not None  # Else it would be empty lines.
             card.show(Text("") if table is None else table)
+
+    def not_optimized(self, fingerprint: bytes | None, error: Exception) -> None:
+        """Say why in a panel; that a plan has no design stays on screen."""
+        self.cockpit.show_error("optimising", error)
+        if isinstance(error, Infeasible):
+            self.session.keep_refusal(fingerprint, str(error))
+            self.show_proof()
 
     def _edit(self, key: str, text: str) -> None:
         self.cockpit.apply_edit(key, text)
