@@ -345,9 +345,8 @@ class Cockpit(KeysInTurn):
         problem = self._current_problem(self.action_optimize)
         if problem is None:
             return
-        call = partial(work.run_apart, partial(best_design, problem))
-        done = partial(self._optimized, self.session.fingerprint)
-        failed = partial(self.design.not_optimized, self.session.fingerprint)
+        call, it = partial(work.run_apart, partial(best_design, problem)), self.session.fingerprint
+        done, failed = partial(self._optimized, it), partial(self.design.not_optimized, it)
         self.workshop.start("optimize", "optimising", call=call, done=done, failed=failed)
         self.say("")
 

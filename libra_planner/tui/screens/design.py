@@ -40,7 +40,7 @@ from libra_planner.units import (
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
-    from libra_planner.tui.session import Frontier, Optimum
+    from libra_planner.tui.session import Optimum
 
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9
@@ -166,25 +166,6 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
     return Text(f"The optimum ({gap}) has {figures}; o goes back to it", "italic")
 
 
-def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
-    """Points of the frontier that beat a design, and by how much."""
-    faster, cheaper = frontier.better(evaluation)
-    text = Text.assemble(("o", "cyan"), " frontier  ", ("X", "bold yellow"), " on screen\n")
-    if frontier.alone:
-        one = frontier.points[0]
-        text = Text(f"It takes {format_time(one.step_time_s)}, costs {format_usd(one.cost_usd)}\n")
-    if faster:
-        change = faster.step_time_s / evaluation.step_time_s - 1
-        text.append(f"{format_time(faster.step_time_s)} ({change:+.1%}) at no more cost\n")
-    if cheaper:
-        change = cheaper.cost_usd / evaluation.cost_usd - 1
-        text.append(f"{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time\n")
-    if not (faster or cheaper):
-        text.append("no point of it is better" if not frontier.alone else "as on screen")
-    text.rstrip()
-    return text
-
-
 _CALM_S = 0.1
 """Pause between two changes in which the pictures are drawn."""
 _PLOT_SHARE, _LEAST_PLOT = 0.25, 9
@@ -274,6 +255,8 @@ class DesignPane(Pane):
         if session.frontier is not None and not session.has_frontier:
             area.border_title = "Frontier of the plan before its edit"
         elif session.frontier is not None and evaluation is not None:
+            from libra_planner.tui.pictures.designs import standing
+
             said = standing(session.frontier, evaluation)
         self.query_one("#standing", Card).show(said)
 
