@@ -345,9 +345,9 @@ class Cockpit(KeysInTurn):
         problem = self._current_problem(self.action_optimize)
         if problem is None:
             return
-        call = partial(work.run_apart, partial(best_design, problem))
-        done = partial(self._optimized, self.session.fingerprint)
-        self.workshop.start("optimize", "optimising", call=call, done=done)
+        call, it = partial(work.run_apart, partial(best_design, problem)), self.session.fingerprint
+        done, failed = partial(self._optimized, it), partial(self.design.not_optimized, it)
+        self.workshop.start("optimize", "optimising", call=call, done=done, failed=failed)
         self.say("")
 
     def _optimized(self, fingerprint: bytes | None, optimum: Optimum) -> None:

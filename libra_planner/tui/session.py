@@ -227,6 +227,13 @@ class Frontier:
     problem: Problem
     points: tuple[FrontierPoint, ...]
 
+    @property
+    def alone(self) -> str:
+        """Why there is a single design; empty where there are several."""
+        from libra_planner.views.frontier import one_design_text
+
+        return one_design_text(self.problem, self.points[0]) if len(self.points) == 1 else ""
+
     def better(self, evaluation: Evaluation) -> tuple[FrontierPoint | None, FrontierPoint | None]:
         """Points that beat a design: the fastest at no more cost, the cheapest in no more time."""
         cost_usd, time_s = evaluation.cost_usd * (1 + _SAME), evaluation.step_time_s * (1 + _SAME)
@@ -325,6 +332,7 @@ class Session:
     pins: list[Pin] = field(default_factory=list)
     baseline: int = 0
     _optimum: tuple[bytes, Optimum] | None = None
+    _refusal: tuple[bytes, str] | None = None
     frontier: Frontier | None = None
     _undo: list[Edits] = field(default_factory=list)
     _redo: list[Edits] = field(default_factory=list)
@@ -485,6 +493,16 @@ class Session:
         """The certified design of the plan as it stands, if it was found."""
         found_for, optimum = self._optimum or (None, None)
         return optimum if found_for == self.fingerprint else None
+
+    def keep_refusal(self, fingerprint: bytes | None, text: str) -> None:
+        """Keep why the plan of a fingerprint has no design at all."""
+        self._refusal = (fingerprint, text) if fingerprint else None
+
+    @property
+    def refusal(self) -> str:
+        """Why the plan as it stands has no design, if that was found out; else empty."""
+        found_for, text = self._refusal or (None, "")
+        return text if found_for == self.fingerprint else ""
 
     @property
     def has_frontier(self) -> bool:

@@ -13,6 +13,8 @@ from libra_planner.tui.dialogs import Prompt
 
 _GAP = "  "
 """Between columns."""
+_LEFT_OUT = "+{} w"
+"""Said of columns that have no room, and of the key that shows them."""
 
 
 def wanted_rows(
@@ -40,6 +42,22 @@ def wanted_rows(
     return [*known, *(i for i in found if keys[i][column] is None)]
 
 
+def kept_columns(widths: Sequence[int], spare: Sequence[int], room: int) -> list[int]:
+    """Columns that there is room for, with gaps between them: those to spare go whole, in order.
+
+    Those of which nothing is said go after them, the last first; the first one stays.
+
+    >>> kept_columns([4, 10, 6], [1], 12), kept_columns([4, 10, 6], [], 18)
+    ([0, 2], [0, 1])
+    """
+    kept = list(range(len(widths)))
+    for i in [*spare, *(i for i in reversed(kept[1:]) if i not in spare)]:
+        if sum(widths[j] for j in kept) + len(_GAP) * (len(kept) - 1) <= room:
+            break
+        kept.remove(i)
+    return kept
+
+
 class RowTable(DataTable[Text]):
     """Rows that keys sort and filter; to whom it belongs a row keeps its index.
 
@@ -52,6 +70,7 @@ class RowTable(DataTable[Text]):
         Binding("greater_than_sign", "sort(1)", "Sort", key_display=">", show=True),
         Binding("less_than_sign", "sort(-1)", "Column before", key_display="<", show=False),
         Binding("exclamation_mark", "turn", "Turn round", key_display="!", show=False),
+        Binding("w", "widen", "All columns", show=False),
     ]
 
     def __init__(self, **options: Any) -> None:
@@ -63,6 +82,8 @@ class RowTable(DataTable[Text]):
         self._sorted: int | None = None
         self._falls, self._words = False, ""
         self._order: list[int] = []
+        self._spare: Sequence[int] = ()
+        self._has_all, self._filled_width = False, 0
 
     def show(
         self,
@@ -70,6 +91,7 @@ class RowTable(DataTable[Text]):
         rows: Sequence[Sequence[str]],
         keys: Sequence[Sequence[Any]] | None = None,
         align: Callable[[str, int], str] = str.ljust,
+        spare: Sequence[int] = (),
     ) -> None:
         """Replace what it shows.
 
@@ -78,11 +100,12 @@ class RowTable(DataTable[Text]):
         headers, rows : texts; a row has a cell for every header.
         keys : values that the columns are sorted by; the texts where they are not given.
         align : of all cells.
+        spare : columns that a narrow table loses, in this order, before others.
         """
         if list(headers) != self._headers:
             self._sorted, self._falls, self._words = None, False, ""
         self._headers, self._texts, self._justified = list(headers), rows, align
-        self._keys, self._order = rows if keys is None else keys, []
+        self._keys, self._order, self._spare = rows if keys is None else keys, [], spare
         self._fill()
 
     @property
@@ -105,11 +128,15 @@ class RowTable(DataTable[Text]):
                    enumerate(self._headers)]  # fmt: skip
         shown = [self._texts[i] for i in self._order]
         widths = [max(map(len, column)) for column in zip(headers, *shown, strict=True)]
+        kept, self._filled_width = self._kept(widths), self.size.width
 
         def line(cells: Sequence[str]) -> Text:
-            return Text(_GAP.join(map(self._justified, cells, widths)), no_wrap=True)
+            parts = (self._justified(cells[i], widths[i]) for i in kept)
+            return Text(_GAP.join(parts), no_wrap=True)
 
         heading = line(headers)
+        if len(kept) < len(headers):
+            heading.append(f"{_GAP}{_LEFT_OUT.format(len(headers) - len(kept))}", "italic")
         if self._words:
             heading.append(f"{_GAP}/{self._words}: {len(shown)} of {len(self._texts)}", "italic")
         self.clear(columns=True)
@@ -119,6 +146,24 @@ class RowTable(DataTable[Text]):
         for cells in shown:
             self.add_row(line(cells))
         self.choose(chosen)
+
+    def _kept(self, widths: Sequence[int]) -> list[int]:
+        """Columns that are shown: all that fit, and where some do not, room to say so."""
+        room = self.size.width - 2 * self.cell_padding - self.styles.scrollbar_size_vertical
+        every = list(range(len(widths)))
+        if self._has_all or room <= 0 or kept_columns(widths, self._spare, room) == every:
+            return every
+        return kept_columns(widths, self._spare, room - len(_GAP) - len(_LEFT_OUT))
+
+    def on_resize(self) -> None:
+        """Other columns fit."""
+        if self.size.width != self._filled_width and self._headers:
+            self._fill()
+
+    def action_widen(self) -> None:
+        """Show all columns, those beyond the edge by the arrow keys, or those that fit."""
+        self._has_all = not self._has_all
+        self._fill()
 
     def action_filter(self) -> None:
         """Show the rows that have some words; none shows all."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views import cells, plan
@@ -45,12 +47,37 @@ def _notes(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[str]:
     if not problem.step_time_limits and points[0].step_time_s > slowest_s * (1 - 1e-6):
         limit = f"a rule such as 'step_time <= {format_time(5 * slowest_s)}' keeps more"
         yield f"cheaper designs, more than {SLOWEST:g} times as slow, are left out; {limit}"
+    if len(points) == 1:
+        yield one_design_text(problem, points[0])
     shown = _best_point(points) or points[-1]
     yield from plan.built_notes(problem, shown.bandwidth_bytes_per_s)
     built = [whole_ports(problem, point.bandwidth_bytes_per_s) for point in points]
     n = sum(1 for one in built if one is not None and one.fault)
     if n and len(points) > 1:
         yield f"{n} of these {len(points)} designs cannot be built; check says why"
+
+
+def one_design_text(problem: Problem, point: FrontierPoint) -> str:
+    """Why a frontier is a single design."""
+    bandwidth = point.bandwidth_bytes_per_s
+    rules = [one.coefficients for one in problem.rules_at(bandwidth) if one.sense == "=="]
+    n_held, prices = _rank(rules), tuple(problem.price_usd_per_Bps.tolist())
+    if n_held == len(bandwidth):
+        return f"one design: the rules fix the bandwidth of every dimension; {_LOOSER}"
+    if problem.prices.bills is not None or problem.options or problem.alternatives:
+        return "one design: nothing that the rules allow costs less and is up to twice as slow"
+    if any(prices) and n_held and _rank([*rules, prices]) == n_held:
+        return f"one design: the rules fix the cost, and this is the fastest at it; {_LOOSER}"
+    return "one design: the cheapest that the rules allow is the fastest too"
+
+
+def _rank(rows: Sequence[Sequence[float]]) -> int:
+    """How many of the rows say something of their own."""
+    known = [np.array(row) / np.linalg.norm(row) for row in rows if any(row)]
+    return int(np.linalg.matrix_rank(np.array(known))) if known else 0
+
+
+_LOOSER = "<= or >= in place of == leaves a choice"
 
 
 def _point_row(point: FrontierPoint) -> dict[str, Any]:
@@ -79,7 +106,7 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
     yield f"{topology}: the fastest design at each cost"
     yield from map(escape, plan.setting_lines(problem))
     yield from map(escape, memory.memory_lines(problem))
-    yield from ("", _frontier_table(problem, points), "")
+    yield from ("", frontier_table(problem, points), "")
     if _best_point(points) is not None:
         yield "* least step time x cost of these; objective performance_per_cost finds the least"
     worst = max(point.optimality_gap for point in points)
@@ -87,7 +114,8 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
     yield from (escape(f"Note: {note}") for note in _notes(problem, points))
 
 
-def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
+def frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
+    """A row for every design."""
     best, fastest_s = _best_point(points), points[-1].step_time_s
     columns: dict[str, Callable[[FrontierPoint], Value]] = {
         "": lambda point: "*" if point is best else "",

@@ -318,11 +318,20 @@ def _entropy_lines(hot: Hotspot) -> Iterator[str]:
     yield f"{links.entropy_text(found)}{more}"
 
 
+def flow_text(name: str) -> str:
+    """A flow of a collective from NPU to NPU, so that nobody reads a range.
+
+    >>> flow_text("775-7")
+    '775->7'
+    """
+    return name.replace("-", "->")
+
+
 def _link_text(row: dict[str, Any]) -> str:
     n_shown, n_flows, n_groups = 4, row["n_flows"], row["n_groups"]
     more = ", ..." if n_flows > n_shown else ""
     groups = f" of {n_groups} groups" if n_groups > 1 else ""
-    flows = (name.replace("-", "->") for name in row["flows"][:n_shown])
+    flows = map(flow_text, row["flows"][:n_shown])
     named = f": NPUs {', '.join(flows)}{more}" if row["flows"] else ""
     return f"{row['link']}  {n_flows:,.6g} {links.plural('flow', int(n_flows))}{groups}{named}"
 

@@ -15,8 +15,10 @@ from libra_planner.problem import Problem
 from libra_planner.reading.bundled import example
 from libra_planner.tui.pictures import designs as pictures
 from libra_planner.tui.pictures import shapes
+from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens.bars import traded_bandwidth
 from libra_planner.tui.starts import equal_split_GBps
+from libra_planner.tui.tables import RowTable
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.design import busy_fractions, evaluate_payload
 from libra_planner.views.training.step import PARTS
@@ -135,3 +137,79 @@ def test_the_small_frontier_is_that_of_pareto_and_stale_once_the_plan_is_edited(
         assert str(area.border_title) == "Frontier of the plan before its edit"
 
     drive(plan_file, walk, (200, 60))
+
+
+@pytest.mark.parametrize("height", [24, 50])
+def test_no_wider_screen_hides_a_column_of_the_bars(plan_file: Path, height: int) -> None:
+    async def walk(driver: Driver) -> None:
+        for width in (80, 110, 120, 149, 150, 160, 200, 260):
+            await driver.pilot.resize_terminal(width, height)
+            await driver.pilot.pause(0.1)
+            heading, *rows = driver.text("#bandwidths").splitlines()
+            assert heading.split("GB/s", 1)[1].split() == [
+                *("cost", "step", "waits", "T", "by", "GB/s")
+            ], width
+            assert all(row.endswith("[-][+]") for row in rows)
+            assert max(map(len, rows)) <= driver.app.screen.query_one("#bandwidths").size.width
+
+    drive(plan_file, walk, (80, height))
+
+
+ONE = PLAN.replace(
+    "  - total == 500 GB/s    # the budget\n  - dim1 >= dim2\n",
+    "".join(f"  - dim{i} == {100 * i} GB/s\n" for i in range(1, 5)),
+)
+
+
+def test_a_frontier_of_one_design_says_why_in_place_of_axes(plan_file: Path) -> None:
+    plan_file.write_text(ONE)
+    [point] = json.loads(command("pareto", plan_file, "--json").out)["points"]
+    why = "one design: the rules fix the bandwidth of every dimension"
+
+    async def walk(driver: Driver) -> None:
+        assert why in " ".join(driver.text("#small-frontier").split())
+        said = driver.text("#standing")
+        assert format_time(point["step_time_s"]) in said
+        assert format_usd(point["cost_usd"]) in said
+        await driver.press("3")
+        await driver.idle()
+        assert driver.app.screen.query_one("#frontier-plot").has_class("-empty")
+        assert why in " ".join(driver.text("#plot-empty").split())
+        [row] = driver.app.screen.query_one("#frontier-list RowTable", RowTable)._texts
+        assert {format_time(point["step_time_s"]), "100.00", "400.00"} <= set(row)
+
+    drive(plan_file, walk, (200, 60))
+
+
+def test_a_plan_without_a_design_says_so_until_it_is_edited(plan_file: Path) -> None:
+    plan_file.write_text(f"{PLAN}  - dim1 <= 10 GB/s\n  - dim2 >= 20 GB/s\n")
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("o")
+        await driver.idle()
+        await driver.press("escape")
+        said = " ".join(driver.text("#proof").split())
+        assert said.startswith("No design: ")
+        assert "(line 12)" in said
+        driver.app.apply_edit("constraints.3", "dim2 >= 5 GB/s")
+        await driver.idle()
+        assert driver.text("#proof").startswith("o finds the best design")
+
+    drive(plan_file, walk)
+
+
+def test_a_design_that_cannot_be_built_says_so_beside_its_price() -> None:
+    plan = load_plan(example("0e_rails_2to1"))
+    for leaf_GBps, is_built in ((50.0, True), (500.0, False)):
+        found = evaluated(plan, np.array([450.0, leaf_GBps, leaf_GBps / 2]) * 1e9)
+        said = {figure for _, figure, _ in figures._cost(plan, found)}
+        assert ("cannot be built" in said) != is_built
+
+
+def test_boxes_cut_no_figure() -> None:
+    problem, found = _evaluated("0e_rails_2to1")
+    share = found.compute_s / found.step_time_s
+    for n_cells in range(44, 90):
+        drawn = pictures.fabric_picture(problem, found, n_cells).plain
+        assert f"2,048 NPUs, compute {share:.1%}" in drawn
+        assert {len(line) for line in drawn.splitlines()} == {n_cells}

@@ -196,6 +196,18 @@ def test_one_group_is_not_groups(plan_file: Path) -> None:
         assert said in text
 
 
+def test_flows_of_a_link_are_written_as_check_writes_them(plan_file: Path) -> None:
+    """From NPU to NPU with an arrow: with a hyphen they read like a range."""
+    plan_file.write_text(plan_file.read_text().replace("parallelism:", RACKS, 1))
+    found = found_links(plan_file)
+    row = found.busiest_links[0]
+    text = found.link_text(row).plain
+    for name in row["flows"]:
+        source, _, target = name.partition("-")
+        assert f"flow {source}->{target} (" in text
+        assert f"flow {name} " not in text
+
+
 def test_the_hint_of_frontier_says_which_keys(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         await driver.press("3")

@@ -17,6 +17,7 @@ from textual.widgets import DataTable, TextArea
 
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.columns import columns, on_screen
+from libra_planner.sweeps.results import Answer
 from libra_planner.tui.pictures.stacked import BarGroup, stacked_bar
 from libra_planner.tui.screens.compare import (
     bar_groups,
@@ -26,7 +27,7 @@ from libra_planner.tui.screens.compare import (
     disagreement,
 )
 from libra_planner.tui.screens.report import decision
-from libra_planner.tui.screens.sweeps import best_so_far
+from libra_planner.tui.screens.sweeps import Page, best_so_far
 from libra_planner.tui.session import Pin, Session, read_plan
 from tests.tui.conftest import Driver, command, drive
 
@@ -121,6 +122,7 @@ def headings_of(table: DataTable[Any]) -> list[str]:
 def test_the_table_shows_the_figures_of_the_parquet_files(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         table = await swept(driver)
+        await driver.press("w")
         for presses in (0, 2):  # The best designs, then all of them.
             await driver.press(*["v"] * presses)
             await driver.idle()
@@ -165,6 +167,37 @@ def test_the_best_designs_fit_a_terminal_of_120_columns(plan_file: Path) -> None
 
     drive(plan_file, walk)
     drive(plan_file, narrow, (80, 24))
+
+
+def test_narrow_tables_lose_whole_columns_and_say_how_many(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        table = await swept(driver)
+        shown = headings_of(table)
+        assert shown[:3] == ["row", "budget, GB/s", "objective"]
+        assert re.fullmatch(r"\+\d+ w", shown[-1])
+        n_lost = int(shown[-1][1:-2])
+        assert table.virtual_size.width <= table.size.width
+        await driver.press("w")
+        every = headings_of(table)
+        assert len(every) == len(shown) - 1 + n_lost
+        assert [name for name in every if name in shown] == shown[:-1]
+        assert table.virtual_size.width > table.size.width
+        await driver.press("w")
+        assert headings_of(table) == shown
+        await driver.pilot.resize_terminal(140, 40)
+        await driver.until(lambda: headings_of(table) == every)
+
+    drive(plan_file, walk, (80, 24))
+
+
+def test_a_narrow_table_loses_first_what_tells_no_row_from_another() -> None:
+    rows = [("1", "perf", "450.00", "9 ms"), ("2", "perf", "450.00", "8 ms")]
+    answer = Answer(("row", "objective", "bandwidth_dim1_GBps", "step_time_s"), ())
+    page = Page("best", 0, 1, answer, ("objective",), {}, answer, "", "cost")
+    names = [one.name for one in page.columns]
+    cells = [tuple(dict(zip(answer.columns, row, strict=True))[x] for x in names) for row in rows]
+    assert [names[i] for i in page.of_one_text(cells)] == ["bandwidth_dim1_GBps"]
+    assert page.of_one_text(cells[:1]) == []
 
 
 def test_the_best_so_far_is_what_sweep_show_says(plan_file: Path) -> None:

@@ -13,6 +13,7 @@ from libra_planner.errors import IllPosed, SpecError
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import pareto
 from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.views.frontier import frontier_payload, one_design_text
 from tests.problems import Collectives, plan_of
 
 
@@ -141,3 +142,29 @@ def test_optimize_under_the_cost_of_a_point_gives_that_point(plan, run) -> None:
     rules = f'constraints=["total == 500 GB/s", "cost <= {point["cost_usd"]!r} $"]'
     again = run("optimize", plan(), "--set", rules, "--json").payload
     assert again["step_time_s"] == pytest.approx(point["step_time_s"], rel=1e-9)
+
+
+DIM1 = Rule("dim1 == 10 GB/s", (1.0, 0.0), "==", 10.0)
+DIM2 = Rule("dim2 == 10 GB/s", (0.0, 1.0), "==", 10.0)
+COST = Rule("cost == 40", (2.0, 2.0), "==", 40.0)
+MOST = Rule("total <= 40", (1.0, 1.0), "<=", 40.0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ((DIM1, DIM2), "one design: the rules fix the bandwidth of every dimension; "),
+        ((COST,), "one design: the rules fix the cost, and this is the fastest at it; "),
+        ((DIM1, COST), "one design: the rules fix the bandwidth of every dimension; "),
+        ((DIM1, MOST), "one design: the cheapest that the rules allow is the fastest too"),
+    ],
+)
+def test_a_single_design_says_why_it_is_alone(rules: tuple[Rule, ...], said: str) -> None:
+    """Two dimensions at one price; the step waits for the first alone."""
+    step = Collectives(1.0, np.array([[4.0, 0.0]])).expression()
+    price = np.array([2.0, 2.0])
+    problem = plan_of("p", "w", parse_topology("SW(4)_SW(2)"), step, price, rules)
+    points = pareto(problem, 9)
+    assert len(points) == 1
+    assert one_design_text(problem, points[0]).startswith(said)
+    assert any(note.startswith(said) for note in frontier_payload(problem, points)["notes"])

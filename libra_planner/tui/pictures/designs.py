@@ -27,6 +27,7 @@ from libra_planner.views.training.step import step_payload
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint
+    from libra_planner.tui.session import Frontier
 
 FACTORS = 2.0 ** np.linspace(-2, 2, 9)
 """Of a dimension's bandwidth, that its curve is drawn over."""
@@ -65,6 +66,25 @@ def frontier_picture(
     pairs = [(one.cost_usd, one.step_time_s) for one in points]
     place = evaluation.cost_usd, evaluation.step_time_s
     return shapes.curve_picture(pairs, place, (n_cells, n_lines), (format_usd, format_time))
+
+
+def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
+    """Points of the frontier that beat a design, and by how much."""
+    faster, cheaper = frontier.better(evaluation)
+    text = Text.assemble(("o", "cyan"), " frontier  ", ("X", "bold yellow"), " on screen\n")
+    if frontier.alone:
+        one = frontier.points[0]
+        text = Text(f"It takes {format_time(one.step_time_s)}, costs {format_usd(one.cost_usd)}\n")
+    if faster:
+        change = faster.step_time_s / evaluation.step_time_s - 1
+        text.append(f"{format_time(faster.step_time_s)} ({change:+.1%}) at no more cost\n")
+    if cheaper:
+        change = cheaper.cost_usd / evaluation.cost_usd - 1
+        text.append(f"{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time\n")
+    if not (faster or cheaper):
+        text.append("no point of it is better" if not frontier.alone else "as on screen")
+    text.rstrip()
+    return text
 
 
 def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text:

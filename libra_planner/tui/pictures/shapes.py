@@ -154,11 +154,9 @@ def fabric_picture(boxes: Sequence[Box], compute: str, n_cells: int) -> Text:
     compute : what is said beside the NPUs.
     n_cells : of every line.
     """
-    joint = _JOINTS.get(boxes[0].notation[:2], " ")
-    npus = joint.join("■" * min(boxes[0].size, _MOST_NPUS))
-    more = " ..." if boxes[0].size > _MOST_NPUS else ""
-    spare = n_cells - _LEAST_BOX - 2
-    lines, room = [Text(f"{npus}{more} ", "cyan").append(compute, "dim")], _inner(boxes, n_cells)
+    spare, room = n_cells - _LEAST_BOX - 2, _inner(boxes, n_cells)
+    npus = _npus(boxes[0], room - len(compute) - 1)
+    lines = [Text(f"{npus} ", "cyan").append(compute, "dim")]
     for i, box in enumerate(boxes):
         nested = i + 1 < len(boxes) and spare >= _NESTING * (len(boxes) - 1)
         lines = _boxed(lines, box, room)
@@ -168,6 +166,20 @@ def fabric_picture(boxes: Sequence[Box], compute: str, n_cells: int) -> Text:
         elif i + 1 < len(boxes):
             room += 2
     return Text("\n").join(lines)
+
+
+def _npus(box: Box, n_cells: int) -> str:
+    """So many NPUs as there are and as fit, at least one; dots for the others.
+
+    >>> leaf = Box("dim1 leaf", "SW(32)", 32, "50 GB/s", 0.1)
+    >>> _npus(leaf, 40), _npus(leaf, 10)
+    ('■┴■┴■┴■┴■┴■┴■┴■┴■┴■┴■┴■ ...', '■┴■┴■ ...')
+    """
+    joint, dots = _JOINTS.get(box.notation[:2], " "), " ..."
+    fit = max((n_cells + 1) // 2, 1)
+    if box.size <= min(fit, _MOST_NPUS):
+        return joint.join("■" * box.size)
+    return joint.join("■" * min(max((n_cells + 1 - len(dots)) // 2, 1), _MOST_NPUS)) + dots
 
 
 def _inner(boxes: Sequence[Box], n_cells: int) -> int:
@@ -182,7 +194,7 @@ def _boxed(lines: Sequence[Text], box: Box, room: int) -> list[Text]:
     style = busy_style(box.busy_fraction)
     said = f" {box.busy_fraction:.1%} busy "
     for name in (f" {box.name} {box.notation}  {box.speed} ", f" {box.name}  {box.speed} ",
-                 f" {box.name} ", ""):  # fmt: skip
+                 f" {box.name.split()[0]}  {box.speed} ", f" {box.name} ", ""):  # fmt: skip
         if len(name) + len(said) + 2 <= room:
             break
     top = Text("╭─", style, no_wrap=True, overflow="crop").append(name, "bold default")

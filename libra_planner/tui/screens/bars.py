@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 _BUTTONS = " [-][+]"
 _LEAST_BAR = 4
-_WIDE, _CURVED = 64, 70
-_NOTE_CELLS = 12
+_WAITS, _CURVE = "step waits", "T by GB/s"
 HELD = ("", "total", "cost")
 """What stays when a bar changes: nothing, the sum of bandwidths, the network's cost."""
 
@@ -188,25 +187,37 @@ class Bandwidths(Widget, can_focus=True):
             return Text(self._no_rows, "italic")
         from libra_planner.views.renderers.terminal import bar
 
-        wide, width = self.size.width >= _WIDE, self.size.width
         names = [f"{row.label} {row.tier} {row.taper}".rstrip() for row in self._rows]
         speeds = (format_bandwidth(value * BYTES_PER_S_PER_GBPS) for value in self._values)
         numbers = [speed.removesuffix(" GB/s") for speed in speeds]
         cells = max(map(len, names)), max(map(len, numbers))
-        n_curve = max(len(row.curve) for row in self._rows) if width >= _CURVED else 0
-        fixed = 2 + cells[0] + 1 + 1 + cells[1] + 6 + len(_BUTTONS) + (_NOTE_CELLS if wide else 0)
-        fixed += n_curve + 1 if n_curve else 0
-        n_cells = max(_LEAST_BAR, width - fixed)
+        fixed = 2 + cells[0] + 1 + 1 + cells[1] + 5 + len(_BUTTONS)
+        waits, curve = self._columns(self.size.width - fixed - _LEAST_BAR)
+        n_cells = max(_LEAST_BAR, self.size.width - fixed - waits - curve)
         heading = Text(no_wrap=True, overflow="crop", style="dim")
-        heading.append(f"{'':{3 + cells[0] + n_cells}} {'GB/s':>{cells[1]}}  cost")
-        heading.append(f" {'step waits':<{_NOTE_CELLS - 1}}" if wide else "")
-        heading.append(" T by GB/s" if n_curve else "")
+        heading.append(f"{'':{3 + cells[0] + n_cells}} {'GB/s':>{cells[1]}} cost")
+        heading.append(f" {_WAITS:<{waits - 1}}" if waits else "")
+        heading.append(f" {_CURVE}" if curve else "")
         top = max(self._values, default=0.0) or 1.0
         lines = [heading]
         for i, name in enumerate(names):
             drawn = bar(self._values[i] / top, n_cells)
-            lines.append(self._line(i, name.ljust(cells[0]), drawn, numbers[i].rjust(cells[1])))
+            line = self._line(i, name.ljust(cells[0]), drawn, numbers[i].rjust(cells[1]))
+            line.append(f" {self._rows[i].note:<{waits - 1}}" if waits else "", "yellow")
+            line.append(f" {self._rows[i].curve:<{curve - 1}}" if curve else "", "green")
+            lines.append(line.append(_BUTTONS, "reverse" if self._is_keyed(i) else ""))
         return Text("\n").join(lines)
+
+    def _columns(self, room: int) -> tuple[int, int]:
+        """Cells of what waits and of the curves, 0 for a column without room: bars give theirs."""
+        waits = 1 + max(len(_WAITS), *(len(row.note) for row in self._rows))
+        curve = 1 + max(len(_CURVE), *(len(row.curve) for row in self._rows))
+        has_curves = any(row.curve for row in self._rows) and room >= waits + curve
+        return (waits if room >= waits else 0), (curve if has_curves else 0)
+
+    def _is_keyed(self, i: int) -> bool:
+        """Whether + and - change a row."""
+        return i == self._dim and self.has_focus
 
     def _line(self, i: int, name: str, drawn: str, number: str) -> Text:
         row, chosen = self._rows[i], i == self._dim
@@ -215,13 +226,7 @@ class Bandwidths(Widget, can_focus=True):
         line.append(f"{mark} {name} ", "bold" if chosen else "")
         line.append(drawn, "cyan" if i % 2 == 0 else "dark_cyan")  # Rows stay apart.
         line.append(f" {number}", "bold" if chosen else "")
-        line.append(f" {row.cost_share:>5}")
-        if self.size.width >= _WIDE:
-            line.append(f" {row.note:<{_NOTE_CELLS - 1}.{_NOTE_CELLS - 1}}", "yellow")
-        if self.size.width >= _CURVED and row.curve:
-            line.append(f" {row.curve}", "green")
-        line.append(_BUTTONS, "reverse" if chosen and self.has_focus else "")
-        return line
+        return line.append(f" {row.cost_share:>4}")
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from libra_planner.errors import Place, PlannerError
+from libra_planner.errors import Infeasible, Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.screens.bars import (
     Bandwidths,
@@ -40,7 +40,7 @@ from libra_planner.units import (
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
-    from libra_planner.tui.session import Frontier, Optimum
+    from libra_planner.tui.session import Optimum
 
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9
@@ -115,20 +115,23 @@ def _headline(
 
 def _cost(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     """The network's cost, and that of its whole parts where it is far from it, as ``optimize``."""
-    from libra_planner.views.bought.whole_ports import far_bill_usd
+    from libra_planner.views.bought.whole_ports import far_bill_usd, whole_ports
     from libra_planner.views.plan import option_text
 
+    bandwidth = evaluation.bandwidth_bytes_per_s
     network = format_usd(evaluation.network_cost_usd)
     if problem.prices.bills is not None:
         yield "Cost", format_usd(evaluation.cost_usd), f" bill, {network} of it network"
-        yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
+        yield "Buy", "", option_text(problem, bandwidth)
         return
-    bill_usd = far_bill_usd(problem, evaluation)
+    bill_usd, whole = far_bill_usd(problem, evaluation), whole_ports(problem, bandwidth)
     linear = "" if bill_usd is None else ", linear"
     system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
     yield "Cost", network, f" network{system}{linear}"
     if bill_usd is not None:
         yield "", f"about {format_usd(bill_usd)}", " in whole parts"
+    if whole is not None and whole.fault:
+        yield "", "cannot be built", " of whole ports: Fabric (4) says why"
 
 
 def verdict(problem: Problem, evaluation: Evaluation) -> Text:
@@ -163,19 +166,6 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
     return Text(f"The optimum ({gap}) has {figures}; o goes back to it", "italic")
 
 
-def standing(frontier: Frontier, evaluation: Evaluation) -> Text:
-    """Points of the frontier that beat a design, and by how much."""
-    faster, cheaper = frontier.better(evaluation)
-    text = Text.assemble(("o", "cyan"), " frontier  ", ("X", "bold yellow"), " on screen")
-    if faster:
-        change = faster.step_time_s / evaluation.step_time_s - 1
-        text.append(f"\n{format_time(faster.step_time_s)} ({change:+.1%}) at no more cost")
-    if cheaper:
-        change = cheaper.cost_usd / evaluation.cost_usd - 1
-        text.append(f"\n{format_usd(cheaper.cost_usd)} ({change:+.1%}) in no more time")
-    return text if faster or cheaper else text.append("\nno point of it is better")
-
-
 _CALM_S = 0.1
 """Pause between two changes in which the pictures are drawn."""
 _PLOT_SHARE, _LEAST_PLOT = 0.25, 9
@@ -198,10 +188,11 @@ class DesignPane(Pane):
                 self._edit, self._settle, self._ask_value, self._drop_empty_rule, self._add_rule
             )
             with VerticalScroll(id="right", can_focus=False):
-                with Vertical(id="design-top"):
+                with Vertical(id="design-bars"):
                     with VerticalScroll(id="faults"):
                         yield Static(id="faults-text")
                     yield Bandwidths(self._step, self._ask_bandwidth)
+                with Vertical(id="design-top"):
                     yield Card("reading the plan ...", id="headline", classes="card")
                     yield Card(id="proof", classes="card")
                 with Vertical(id="design-pictures"):
@@ -264,6 +255,8 @@ class DesignPane(Pane):
         if session.frontier is not None and not session.has_frontier:
             area.border_title = "Frontier of the plan before its edit"
         elif session.frontier is not None and evaluation is not None:
+            from libra_planner.tui.pictures.designs import standing
+
             said = standing(session.frontier, evaluation)
         self.query_one("#standing", Card).show(said)
 
@@ -334,6 +327,9 @@ class DesignPane(Pane):
         found = self.session.frontier
         if found is None or not self.session.has_frontier or self.app.size.width < VERY_WIDE:
             return
+        if found.alone:
+            self.query_one("#small-frontier", Card).show(Text(found.alone, "italic"))
+            return
         from libra_planner.tui.pictures.designs import frontier_picture
 
         n_lines = max(round(_PLOT_SHARE * self.app.size.height), _LEAST_PLOT)
@@ -344,18 +340,29 @@ class DesignPane(Pane):
         """What is known of the best design for the plan as it stands: nothing once it is edited."""
         optimum, evaluation = self.session.optimum, self.cockpit.evaluation
         shown = Text("o finds the best design for these rules", "italic")
-        table: RenderableType = Text("")
+        if refusal := self.session.refusal:
+            shown = Text(f"No design: {refusal}", "bold red")
+        table: RenderableType | None = None
         if optimum is not None:
             from libra_planner.tui.pictures.designs import Worth
             from libra_planner.views.design import worth_table
 
             worth = worth_table(optimum.shadow or ())
             shown = proof(optimum, is_shown=self.session.is_proven(evaluation))
-            table = Worth(worth) if worth else table
+            table = Worth(worth) if worth else None
         self._say_standing()
         if evaluation is not None:
             self.query_one("#proof", Card).show(shown)
-            self.query_one("#worth", Card).show(table)
+            card = self.query_one("#worth", Card)
+            card.display = table is not None  # Else it would be empty lines.
+            card.show(Text("") if table is None else table)
+
+    def not_optimized(self, fingerprint: bytes | None, error: Exception) -> None:
+        """Say why in a panel; that a plan has no design stays on screen."""
+        self.cockpit.show_error("optimising", error)
+        if isinstance(error, Infeasible):
+            self.session.keep_refusal(fingerprint, str(error))
+            self.show_proof()
 
     def _edit(self, key: str, text: str) -> None:
         self.cockpit.apply_edit(key, text)

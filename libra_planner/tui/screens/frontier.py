@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -16,13 +16,36 @@ from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Frontier
 from libra_planner.tui.tables import RowTable
 from libra_planner.tui.widgets import Card
-from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
+from libra_planner.units import gigabytes_per_s
+
+if TYPE_CHECKING:
+    from libra_planner.views.cells import Table
 
 _HINT = "up and down or a click choose a point, Enter loads it; columns in GB/s"
-_ONE = (
-    "one design only: the rules leave no choice between cost and time; <= or >= in place of == "
-    "leaves one"
-)
+_STAR = "; * has the least step time x cost"
+_GBPS = "\nGB/s"
+"""End of the headings of bandwidths: on screen the line below the table says it once."""
+
+
+def _columns(found: Frontier, shown: Table) -> tuple[Any, ...]:
+    """Headings, rows and their keys of what ``pareto`` prints, and which columns go first."""
+    texts = [[cell.shown for cell in row] for row in shown.rows]
+    kept = [i for i in range(len(shown.headings)) if any(row[i] for row in texts)]
+    headings = [shown.headings[i] for i in kept]
+    speeds = [name for name in headings if name.endswith(_GBPS)]
+    keys = []
+    for i, one in enumerate(found.points):
+        known = dict(zip(speeds, one.bandwidth_bytes_per_s.tolist(), strict=True)) | {
+            "step time": one.step_time_s,
+            "vs\nfastest": one.step_time_s,
+            "step time\nx cost": one.step_time_s * one.cost_usd,
+        }
+        keys.append([known.get(name, i) for name in headings])  # By cost: their order.
+    labels = dict(zip(speeds, found.problem.topology.labels, strict=True))
+    names = [labels.get(name, name.replace("\n", " ")) for name in headings]
+    tapers = [name for name in headings if name.endswith("\ntaper")]
+    spare = [headings.index(x) for x in (*shown.dispensable, *tapers) if x in headings]
+    return names, [[row[i] for i in kept] for row in texts], keys, str.rjust, spare
 
 
 class FrontierPane(Pane):
@@ -34,6 +57,7 @@ class FrontierPane(Pane):
     ]
     _shown: Frontier | None = None
     _is_log = True
+    _has_star = False
     _drawn: tuple[Any, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -69,18 +93,15 @@ class FrontierPane(Pane):
         found, evaluation = self.session.frontier, self.cockpit.evaluation
         if found is not None and found is not self._shown:
             self._shown = found
-            rows = []
-            for point in found.points:
-                speeds = (format_bandwidth(b) for b in point.bandwidth_bytes_per_s)
-                cells = (format_usd(point.cost_usd), format_time(point.step_time_s), *speeds)
-                rows.append([cell.removesuffix(" GB/s") for cell in cells])
-            keys = [(x.cost_usd, x.step_time_s, *x.bandwidth_bytes_per_s) for x in found.points]
-            headers, table = ("cost", "step time", *found.problem.topology.labels), self._table
-            table.show(headers, rows, keys, str.rjust)
+            from libra_planner.views.frontier import frontier_table
+
+            listed, table = frontier_table(found.problem, found.points), self._table
+            table.show(*_columns(found, listed))
+            self._has_star = any(row[0].shown for row in listed.rows)
             if evaluation is not None:  # The point whose cost is nearest to that of the design.
                 costs = [abs(point.cost_usd - evaluation.cost_usd) for point in found.points]
                 table.choose(costs.index(min(costs)))
-        self.say(_ONE if found is not None and len(found.points) == 1 else _HINT)
+        self.say(f"{_HINT}{_STAR * self._has_star}")
         self._draw()
 
     def frontier_failed(self, text: str) -> None:
@@ -104,6 +125,9 @@ class FrontierPane(Pane):
     def _draw(self) -> None:
         if self._shown is None or not self.size:  # Unseen: the resize that shows it draws it.
             return
+        if len(self._shown.points) == 1:
+            self._say_one(self._shown)
+            return
         evaluation = self.cockpit.evaluation
         design = (evaluation.cost_usd, evaluation.step_time_s) if evaluation else (0.0, 0.0)
         pairs = [(point.cost_usd, point.step_time_s) for point in self._shown.points]
@@ -121,6 +145,12 @@ class FrontierPane(Pane):
         self.query_one("#frontier-title", Static).update(title)
         shown = design if min(design) > 0 else None
         self.query_one(PointPlot).show(pairs, max(chosen, 0), shown, is_log=is_log)
+
+    def _say_one(self, found: Frontier) -> None:
+        """Why there is one design, in the place of axes that it would be alone between."""
+        self._drawn = ()
+        self.query_one("#frontier-title", Static).update("")
+        self.query_one(PointPlot).say(found.alone)
 
     def on_resize(self, _event: Resize) -> None:
         self.call_after_refresh(self._draw)

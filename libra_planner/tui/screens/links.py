@@ -26,7 +26,7 @@ from libra_planner.units import format_bandwidth, format_time
 from libra_planner.views.cells import Table, count, table_of, two_digits
 from libra_planner.views.check import CheckedPlan, check_notes, step_time_table
 from libra_planner.views.links import hop_rows, layer_table, plural
-from libra_planner.views.phases import algorithm_lines, labels, link_rows
+from libra_planner.views.phases import algorithm_lines, flow_text, labels, link_rows
 from libra_planner.views.renderers.terminal import note_lines, panel_table
 from libra_planner.views.spread import mean_text
 
@@ -116,7 +116,7 @@ class CheckedLinks:
         names = self.routed.flows.ids
         for name in row["flows"]:
             number = names.number_of(name) if isinstance(names, FlowNames) else None
-            text.append(f"\nflow {name} (from NPU to NPU)\n", "bold")
+            text.append(f"\nflow {flow_text(name)} (from NPU to NPU)\n", "bold")
             for hop in [] if number is None else hop_rows(self.routed, number):
                 text.append(f"  {hop['layer']:<11} {hop['link']:<34} {_flows(hop['n_flows']):>9}\n")
         if row["n_flows"] > len(row["flows"]):

@@ -38,6 +38,8 @@ _SAME = 1e-9
 """Relative difference of costs that are one."""
 _SHORT = {"GB/s by dimension": "GB/s"}
 """Headings that are wider than what stands below them."""
+_SPARE = ("MFU", "batch", "GB", "tokens/s", "GB/s by dimension", "cost")
+"""Columns that a narrow screen loses after those of one text: the purchase goes last."""
 _HINT = (
     "g searches all ways to spread the plan's model over its NPUs (degrees, microbatch, ZeRO, "
     "recomputation), each with the best bandwidth that the rules allow, as 'search PLAN' does"
@@ -60,7 +62,8 @@ class Strategies:
 
     Parameters
     ----------
-    headings, rows : of the table; ``keys`` are values to sort it by.
+    headings, rows : of the table; ``keys`` are values to sort it by, ``spare`` the columns that a
+        narrow screen loses, in this order.
     points : cost and step time of each; memory and step time where all cost the same.
     over : what the points are over, ``cost`` or ``memory``.
     degrees : of each, as ``parallelism`` of a plan; ``bandwidths_GBps`` its best design.
@@ -71,6 +74,7 @@ class Strategies:
     headings: tuple[str, ...]
     rows: list[list[str]]
     keys: list[list[Any]]
+    spare: list[int]
     points: list[tuple[float, float]]
     over: str
     degrees: list[dict[str, Any]]
@@ -114,7 +118,7 @@ def _searched(plan: OpenedPlan, n_best: int, progress: Report, *, shows: bool) -
 def _strategies(problem: Problem, found: SearchResult) -> Strategies:
     """Rows, and what is proven."""
     from libra_planner.views.cells import Table
-    from libra_planner.views.times.search import plan_blocks, plan_payload
+    from libra_planner.views.times.search import dispensable, plan_blocks, plan_payload
 
     blocks = list(plan_blocks(problem, found))
     tables = [one for one in blocks if isinstance(one, Table)]
@@ -127,10 +131,12 @@ def _strategies(problem: Problem, found: SearchResult) -> Strategies:
     keys = [[i, *map(row.__getitem__, _KEYS)] for i, row in enumerate(payload)]
     columns = _told_first(cells)
     headings = tables[0].headings if tables else ()
+    lost = [name for one in tables for name in dispensable(one.headings, cells, _SPARE)]
     return Strategies(
         tuple(_SHORT.get(headings[i], headings[i]) for i in columns if headings),
         _in_order(cells, columns),
         _in_order(keys, columns),
+        [columns.index(headings.index(name)) for name in lost if name in headings],
         [(x, row["step_time_s"]) for x, row in zip(places, payload, strict=True)],
         over,
         [dict(one.strategy.degrees) for one in found.best],
@@ -232,7 +238,7 @@ class SearchPane(Pane):
     def _put(self, found: Strategies) -> None:
         self._found = found
         table = self.query_one(RowTable)
-        table.show(found.headings, found.rows, found.keys, str.rjust)
+        table.show(found.headings, found.rows, found.keys, str.rjust, found.spare)
         self._draw()
 
     def _draw(self) -> None:

@@ -281,7 +281,8 @@ class SweepPane(Pane):
         rows, table, columns = page.answer.dicts(), self.query_one(RowTable), page.columns
         headings = [one.padded(one.label) for one in columns]
         cells = [[one.padded(one.cell(row[one.name])) for one in columns] for row in rows]
-        table.show(headings, cells, [[row[one.name] for one in columns] for row in rows])
+        keys = [[row[one.name] for one in columns] for row in rows]
+        table.show(headings, cells, keys, spare=page.of_one_text(cells))
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
         self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"

@@ -92,6 +92,16 @@ class Page:
         named = {name: f"{name}, {unit}" for name, unit in units.items()}
         return [replace(x, heading=named[x.name]) if x.name in named else x for x in shown]
 
+    def of_one_text(self, cells: Sequence[Sequence[str]]) -> list[int]:
+        """Columns that a narrow table loses first: they tell no row from another, and are no axis.
+
+        ``cells`` are the texts of the rows.
+        """
+        texts = list(zip(*cells, strict=True)) if len(cells) > 1 else []
+        named = (ROW, *self.axes)
+        found = [i for i, column in enumerate(texts) if len(set(column)) == 1]
+        return [i for i in found if self.columns[i].name not in named]
+
     @property
     def planes(self) -> list[Column]:
         """Those that are numbers: axes of a scatter."""
