@@ -6,7 +6,7 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.units import format_time, format_usd
@@ -80,6 +80,10 @@ class Shown(ABC):
         return cls(**found | others)
 
 
+_MOST_DIMENSIONS: Final = 16
+"""Of a vector that becomes columns; longer lists are of links or groups."""
+
+
 def frame_of(payload: Mapping[str, Any], key: str) -> pd.DataFrame:
     """A list of maps, or a map, of a payload as a frame.
 
@@ -108,11 +112,21 @@ def _is_table(value: Any) -> bool:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with a column for every dimension of a vector; tables in it are left out."""
+    """A row with a column for every dimension of a vector; tables and long lists are left out.
+
+    Of statistics over seeds the mean has the name that a single figure has.
+
+    >>> _flat({"fim_percent": {"mean": 40.0, "p95": 50.0}, "switches": [{"n": 1}]})
+    {'fim_percent': 40.0, 'fim_percent_p95': 50.0}
+    """
     found: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, list) and any(isinstance(x, int | float) for x in value):
+            if len(value) > _MOST_DIMENSIONS:
+                continue
             found |= {f"{name}_dim{i}": x for i, x in enumerate(value, 1)}
+        elif isinstance(value, Mapping) and "mean" in value:
+            found |= {f"{name}_{key}".removesuffix("_mean"): one for key, one in value.items()}
         elif not _is_table(value):
             found[name] = value
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import path_given, plan_value, pythonic, yaml_path
-from libra_planner.api.shown import Shown, new_axes
+from libra_planner.api.shown import Shown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
@@ -82,11 +82,20 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         Parameters
         ----------
         x, y : axes of the sweep, as the command has them.
-        axes : matplotlib axes to draw on.
+        axes : matplotlib axes to draw on, all models on the same.
+
+        Returns
+        -------
+        axes : those that were given; of a new figure its axes, a list of them where several
+            models have a picture each.
         """
-        axes = new_axes(axes, figsize=(7, 4))
-        figures.draw(self, axes, x, y)
-        return axes
+        if axes is not None:
+            figures.draw(self, axes, x, y)
+            return axes
+        import matplotlib.pyplot as plt
+
+        each = figures.panels(self, plt.figure, x, y)
+        return each[0] if len(each) == 1 else each
 
     def to_html(self, path: str | Path, answer: sweeping.Answer | None = None) -> Path:
         """Write what ``sweep show --html`` writes: one page that opens offline.

@@ -707,11 +707,12 @@ def test_figures_over_axes_are_of_one_model_each(run: Run, tmp_path: Path) -> No
     assert text.count(">none<") == 4
     assert run("sweep", "show", tmp_path / "run", "--plot", split, "--x", "budget").code == 0
     assert split.read_text().count("Bandwidth of the fastest design of ") == 2
-    # One is enough where the figure has the models along an axis; one picture of Python's has one.
+    # One is enough where the figure has the models along an axis; axes that are given have one.
     run("sweep", "show", tmp_path / "run", "--plot", heat, "--x", "model", "--y", "budget")
     assert re.search("Least (step time|time per sequence), ", heat.read_text())
     with pytest.raises(lp.SpecError, match="got 2 values of model, expected 1 at most"):
-        lp.sweep_results(tmp_path / "run").plot("tp", "budget")
+        lp.sweep_results(tmp_path / "run").plot("tp", "budget", new_axes())
+    assert len(lp.sweep_results(tmp_path / "run").plot("tp", "budget")) == 2
     planned = run("sweep", "plan", tmp_path / "s.yaml").err
     assert "invalid, such as: model turing-nlg-libra, tp 3, budget" in planned
 
@@ -912,6 +913,21 @@ def test_tiers_behind_one_port_are_not_added(run: Run, tmp_path: Path) -> None:
     assert heights == {"dim1, node": 450.0, "dim2, leaf": 100.0, "dim3, spine": 100.0}
 
 
+def test_plot_draws_every_model_by_itself(run: Run, tmp_path: Path) -> None:
+    sweep = tmp_path / "two.yaml"
+    sweep.write_text(
+        "base: 0e_rails_2to1\naxes:\n  model: [llama3-8b, llama3-70b]\n  nic: [25, 50]\n"
+        'set: {workload: "{model}", constraints.0: "leaf <= {nic} GB/s", '
+        "parallelism: {tp: 8, pp: 4, dp: 64}}\n",
+        encoding="utf-8",
+    )
+    assert run("sweep", "run", sweep, "-o", tmp_path / "two").code == 0
+    results = lp.sweep_results(tmp_path / "two")
+    assert len(results.plot()) == 2
+    assert len(results.plot("nic")) == 2
+    assert results.plot(axes=new_axes()).get_xlabel()
+
+
 def test_the_legend_of_a_small_figure_is_below_its_axis(directory: Path) -> None:
     axes = lp.sweep_results(directory).plot()
     axes.figure.draw_without_rendering()
@@ -921,7 +937,7 @@ def test_the_legend_of_a_small_figure_is_below_its_axis(directory: Path) -> None
     assert all(one.get_window_extent().y1 < box.y0 for one in legends)
 
 
-def test_a_page_writes_an_axis_of_mappings_in_words(run: Run, tmp_path: Path) -> None:
+def test_a_page_writes_an_axis_of_mappings_as_the_file_does(run: Run, tmp_path: Path) -> None:
     sweep = tmp_path / "maps.yaml"
     sweep.write_text(
         "base: 0e_rails_2to1\naxes:\n  strategy:\n"
@@ -932,4 +948,4 @@ def test_a_page_writes_an_axis_of_mappings_in_words(run: Run, tmp_path: Path) ->
     assert run("sweep", "run", sweep, "-o", tmp_path / "maps").code == 0
     assert run("sweep", "show", tmp_path / "maps", "--html", tmp_path / "m.html").code == 0
     found = {row["strategy"] for row in Page(tmp_path / "m.html").rows}
-    assert found == {"cp 2 dp 64 interleave 5 pp 4 tp 4", "dp 64 pp 4 tp 8"}
+    assert found == {"{cp: 2, dp: 64, interleave: 5, pp: 4, tp: 4}", "{dp: 64, pp: 4, tp: 8}"}

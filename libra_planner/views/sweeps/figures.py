@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,16 +91,28 @@ def plot(
 
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        each = works(results, x, y or "") if x else _apart(results, answer)
-        figure = Figure(figsize=(9, 5.4 * len(each[:_MOST_WORKS])), layout="constrained")
-        parts = figure.subplots(len(each[:_MOST_WORKS]), squeeze=False).flat
-        for axes, work in zip(parts, _few(each), strict=True):
-            draw(results, axes, x, y, answer, work)
+        figure = panels(results, Figure, x, y, answer)[0].figure
         for file in files:
             with output(Path(file)) as image:
                 kind = Path(file).suffix
                 # The same results give the same bytes: no date inside (C12).
                 figure.savefig(image, format=kind[1:], metadata=_DATELESS[kind], dpi=150)
+
+
+def panels(
+    results: Results,
+    new_figure: Callable[..., Any],
+    x: str | None,
+    y: str | None,
+    answer: Answer | None = None,
+) -> list[Any]:
+    """Draw what :func:`plot` writes on a new matplotlib figure; its axes, one for each model."""
+    each = _few(works(results, x, y or "") if x else _apart(results, answer))
+    figure = new_figure(figsize=(9, 5.4 * len(each)), layout="constrained")
+    axes = list(figure.subplots(len(each), squeeze=False).flat)
+    for one, work in zip(axes, each, strict=True):
+        draw(results, one, x, y, answer, work)
+    return axes
 
 
 def draw(

@@ -424,24 +424,7 @@ def _plain(value: Any) -> Any:
     """A value for JSON and for people."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if isinstance(value, int) or value is None else visible(map_words(str(value)))
-
-
-def map_words(text: str) -> str:
-    """A mapping of plain values, which an axis has as JSON, in words; any other text as it is.
-
-    >>> map_words('{"pp": 4, "rest": "auto"}'), map_words('{"a": {"b": 1}}'), map_words("x")
-    ('pp 4 rest auto', '{"a": {"b": 1}}', 'x')
-    """
-    if not text.startswith("{"):
-        return text
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return text
-    if any(isinstance(value, dict | list) for value in found.values()):
-        return text
-    return " ".join(f"{key} {value}" for key, value in found.items())
+    return value if isinstance(value, int) or value is None else visible(as_in_file(str(value)))
 
 
 def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
@@ -507,7 +490,7 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    return [value for value in values if value in left] or values
+    return [value for value in values if cell(value) in left] or values
 
 
 def _axis_words(name: str, values: Sequence[Any]) -> str:
