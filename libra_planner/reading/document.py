@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -186,9 +187,22 @@ def parse_value(text: str, file: str) -> Any:
 
 def _check_depth(text: str, file: str) -> None:
     """Refuse deep nesting before anything is composed: libyaml's composer calls itself, and a few
-    thousand levels end the process."""
+    thousand levels end the process.
+
+    libyaml of PyYAML 6.0.4 looks ahead and gives up at a thousand levels, before it tells of the
+    first; the parser in Python tells of each.
+    """
+    try:
+        _refuse_deep(text, file, _Loader)
+    except yaml.MarkedYAMLError:
+        with suppress(yaml.MarkedYAMLError):
+            _refuse_deep(text, file, yaml.SafeLoader)
+        raise
+
+
+def _refuse_deep(text: str, file: str, loader: Any) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=loader):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
