@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -114,9 +115,9 @@ def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> li
     return [fault for _, fault in order]
 
 
-def _line(place: Place) -> tuple[int, int]:
-    """Line and column, 0 of what has none."""
-    return place.line or 0, place.column or 0
+def _line(place: Place) -> tuple[float, int]:
+    """Line and column; what has none, such as a number of further faults, stands last."""
+    return place.line or math.inf, place.column or 0
 
 
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
