@@ -246,7 +246,8 @@ def test_the_frontier_is_that_of_pareto(plan_file: Path) -> None:
         await driver.idle()
         table = app.pane.query_one(DataTable)
         points = command("pareto", plan_file, "--json").payload["points"]
-        shown = [str(*table.get_row_at(i)).split("  ") for i in range(table.row_count)]
+        lines = [str(*table.get_row_at(i)).lstrip(" *") for i in range(table.row_count)]
+        shown = [line.split("  ") for line in lines]
         times = [[cell for cell in row if cell][1].strip() for row in shown]
         assert times == [format_time(point["step_time_s"]) for point in points]
         await driver.press("l", "home", "down", "enter")
