@@ -92,7 +92,7 @@ def test_text_fits_a_terminal(flags: str, capsys: pytest.CaptureFixture[str]) ->
     assert main(["kernels", "--npu", "b200", *flags.split()]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 120
-    assert "Time" in lines[1]
+    assert any("Time" in line for line in lines[1:3])  # The first lines are one or two.
 
 
 @pytest.mark.parametrize(
