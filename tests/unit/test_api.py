@@ -134,7 +134,8 @@ def test_faults_speak_python(call, said: str) -> None:
     assert "--" not in str(caught.value)
 
 
-def test_an_optimum_says_what_the_command_prints(run) -> None:
+def test_an_optimum_says_what_the_command_prints(run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     best = lp.load_plan("02_performance_per_cost").optimize()
     shown = run("optimize", lp.example("02_performance_per_cost"))
     assert [line.rstrip() for line in shown.out.splitlines()] == text(
