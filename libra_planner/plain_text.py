@@ -88,7 +88,7 @@ def line_breaks(text: str, width: int) -> list[int]:
 
     >>> text = "Step time 3.734 s (3.524 s compute), network cost $11.94M linear"
     >>> line_breaks(text, 30), line_breaks(text, 14), line_breaks(text, 99)
-    ([27, 58], [10, 18, 27, 37, 50], [])
+    ([27, 50], [10, 18, 27, 37, 50], [])
     """
     glued = {found.start() for found in _GLUED.finditer(text)}
     spaces = [i for i, letter in enumerate(text) if letter == " " and i not in glued]

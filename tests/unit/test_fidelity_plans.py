@@ -103,7 +103,8 @@ def test_model_and_exact_time_against_a_plain_sum(write, run) -> None:
     assert shares == pytest.approx(payload["communication_time_s"])
 
 
-def test_text_says_what_was_modelled(write, run) -> None:
+def test_text_says_what_was_modelled(write, run, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     out = run("evaluate", write(), "--bandwidth", "250,120,80,50").out
     assert "8 chunks, latency 100/200/300/400 ns" in out
     assert re.search(
