@@ -271,9 +271,8 @@ def _of_search(name: str, found: Any) -> list[Any]:
     return [None if one is None else getattr(one, name) for one in found]
 
 
-def _degree(name: str, found: Any) -> list[Any]:
-    """A number or word of each strategy that was found, as a plan writes it."""
-    strategies = (one.best[0].strategy if one is not None and one.best else None for one in found)
+def _degree(name: str, strategies: Any) -> list[Any]:
+    """A number or word of each strategy, as a plan writes it."""
     return [None if one is None else one.degrees[name] for one in strategies]
 
 
@@ -380,7 +379,7 @@ _shown = partial(Column, kept=DEFAULT)
 _memory = partial(_shown, is_late=True, shown=WHERE_KNOWN)
 _checked = partial(Column, kept=CHECKED)
 _billed = partial(Column, is_late=True, kept=BILLED)
-_found = partial(Column, of=("found",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
+_found = partial(Column, of=("strategy",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
 _message = partial(_hidden, values=_text_or_null, dtype="string", screen=99, text=_cut, n_cells=0)
 register(
     _always(ROW, "number of the design", dtype="int64"),
@@ -462,7 +461,7 @@ register(
     *(
         _found(name, meaning, values=partial(_degree, name), shown=place, dtype=dtype)
         for name, meaning, place, dtype in (
-            ("tp", "tensor parallelism of the strategy that was found", FIRST, "int64"),
+            ("tp", "tensor parallelism of the strategy, found or fixed", FIRST, "int64"),
             ("cp", "its context parallelism", FIRST, "int64"),
             ("pp", "its pipeline stages", FIRST, "int64"),
             ("dp", "its data parallelism", FIRST, "int64"),
@@ -474,7 +473,7 @@ register(
         )
     ),
     _found(
-        "n_unproven", "strategies that may be better; 0 in optimal rows",
+        "n_unproven", "strategies that may be better; 0 in optimal rows", of=("found",),
         values=partial(_of_search, "n_unproven"), shown=HIDDEN,
     ),
     _checked(

@@ -24,6 +24,7 @@ from libra_planner.quantities import TOTAL
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array, Mask
+from libra_planner.step.memory_use import MemoryUse
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.bills import SweepBills
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
@@ -31,6 +32,7 @@ from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
 from libra_planner.sweeps.store import ERRORS, SWEEP_HASH, arrow_array
 from libra_planner.sweeps.template import OBJECTIVE_KEY
+from libra_planner.workload.strategy import Strategy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,6 +133,7 @@ class SolvedChunk:
     bill_message : why an optimum has no bill.
     bill_note : parts of its bill that are faster than its plan's ports.
     found : of the search for each design's strategy, where its plan leaves that open.
+    strategy : that was found, or that the plan fixes; ``None`` of a workload without one.
     """
 
     chunk: Chunk
@@ -162,6 +165,7 @@ class SolvedChunk:
     bill_message: Texts
     bill_note: Texts
     found: Objects
+    strategy: Objects
 
     @classmethod
     def empty(cls, chunk: Chunk, job: Job) -> SolvedChunk:
@@ -392,6 +396,7 @@ class Solver:
                 searched = opened_plan(self.job, chunk, row, self.bills.shared).searched()
                 problem, found = searched.problem, searched.found
                 problems[row], result.found[row] = problem, found
+                result.strategy[row] = _strategy(problem)
                 if found is not None and not found.is_certified:
                     raise _unproven(found)
                 solved = optimizer.batch_optimize([problem])
@@ -446,7 +451,7 @@ def _unproven(found: SearchResult) -> BaseException:
 
 def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
     """What is known of designs without their optima."""
-    result.kinds[rows] = problem.objective
+    result.kinds[rows], result.strategy[rows] = problem.objective, _strategy(problem)
     result.n_sequences[rows] = problem.step.n_sequences or np.nan
     if isinstance(problem.step.model, Calibrated):
         result.error_fraction[rows] = problem.step.error_fraction or np.nan
@@ -454,6 +459,12 @@ def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
     result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
     least = (getattr(m, "sharded_bytes", m.total_bytes) for m in memories)
     result.sharded_memory_bytes[rows] = max(least, default=np.nan)
+
+
+def _strategy(problem: Problem) -> Strategy | None:
+    """How a plan trains a whole model; ``None`` of layers, and of several workloads."""
+    memory = problem.step.memory
+    return memory.strategy if isinstance(memory, MemoryUse) else None
 
 
 def _put(

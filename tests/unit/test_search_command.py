@@ -290,7 +290,7 @@ def test_every_design_of_a_sweep_has_its_own_best_strategy(
         "axes": {
             "nic": [12.5, 50],
             "limit": [45],
-            "parallelism": ["auto", {"dp": 32}, {"tp": 4, "rest": "auto"}],
+            "parallelism": ["auto", {"dp": 32}, {"tp": 4, "rest": "auto"}, {"tp": 8, "dp": 4}],
         },
         "set": {"constraints": [*rules, "memory <= {limit} GB"]},
     }
@@ -298,10 +298,13 @@ def test_every_design_of_a_sweep_has_its_own_best_strategy(
     file.write_text(json.dumps(spec))
     rows = sweep(file, run).sql("SELECT * FROM designs ORDER BY row").dicts()
     statuses = {(row["parallelism"], row["status"]) for row in rows}
-    partial = '{"rest": "auto", "tp": 4}'
+    partial, fixed = '{"rest": "auto", "tp": 4}', '{"dp": 4, "tp": 8}'
     assert statuses == {
-        ("auto", "optimal"), ('{"dp": 32}', "infeasible"), (partial, "optimal")
+        ("auto", "optimal"), ('{"dp": 32}', "infeasible"), (partial, "optimal"), (fixed, "optimal")
     }  # fmt: skip
+    given = [row for row in rows if row["parallelism"] == fixed]
+    assert [(row["tp"], row["pp"], row["dp"], row["zero"]) for row in given] == [(8, 1, 4, 1)] * 2
+    assert {row["n_unproven"] for row in given} == {None}
     assert [row["tp"] for row in rows if row["parallelism"] == partial] == [4, 4]
     found = [row for row in rows if row["parallelism"] == "auto"]
     strategies = set()
