@@ -358,6 +358,8 @@ def test_the_notebook_shows_what_its_cells_give() -> None:
         for output in cell["outputs"]:
             if output["output_type"] == "execute_result":
                 assert "".join(output["data"]["text/plain"]) == repr(value)
+                if shown := getattr(value, "_repr_html_", None):
+                    assert "".join(output["data"]["text/html"]) == shown()
                 n_compared += 1
     plt.close("all")
     assert n_compared > 5
