@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -101,11 +101,12 @@ def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> li
         (("npu",), value.get("npu"), partial(catalogue_npu, path="npu")),
         (("cost_model",), value.get("cost_model"), load_price_book),
         (("fabric", "scale_up"), domain, scale_up_domain),
+        *_member_names(value.get("workloads")),
     )
     known, collector = {fault.path for fault in faults}, FaultCollector(document)
     for key, name, read in names:
         if isinstance(name, str) and ".".join(map(str, key)) not in known:
-            own = () if key[0] in ("workload", "cost_model") else (None,)
+            own = () if key[-1] in ("workload", "cost_model") else (None,)
             collector.attempt(key, read, name, *own, beside)
     places = [Place(document.file) if x.place is None else x.place for x in faults]
     # Faults inside another file stay behind those of the plan.
@@ -113,6 +114,16 @@ def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> li
     every += [(x.place or Place(document.file), x) for x in collector.faults]
     order = sorted(every, key=lambda one: (one[0].file != document.file, *_line(one[0])))
     return [fault for _, fault in order]
+
+
+def _member_names(members: object) -> Iterator[tuple[Key, object, Callable[..., object]]]:
+    """Names in members of a plan of several workloads, each with what reads it."""
+    for i, one in enumerate(members if isinstance(members, list) else ()):
+        key = ("workloads", i)
+        if isinstance(one, dict):
+            yield (*key, "workload"), one.get("workload"), partial(bundled.resolve, "workloads")
+            path = f"workloads.{i}.npu"
+            yield (*key, "npu"), one.get("npu"), partial(catalogue_npu, path=path)
 
 
 def _line(place: Place) -> tuple[float, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from tests.conftest import PLAN
 
 TABLE = """\
@@ -635,3 +636,44 @@ def test_what_a_message_repeats_is_short(run, tmp_path) -> None:
         assert len(outcome.err) < 4_300
     path = f"/no/{'d/' * 2000}plan.yaml"
     assert run("optimize", path).err.startswith(f"{path}: got no such file")
+
+
+@pytest.mark.parametrize("also", [{"fabric.foo": 3, "objective": "performanc"}, {}])
+def test_faults_of_keys_and_names_are_told_at_once_in_the_order_of_lines(also, run, tmp_path):
+    """One pass over the file mends all, whatever stage of the reading finds them."""
+    lines = [
+        "workload: llama3-71b",
+        "parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}",
+        "global_batch: 1024",
+        "npu: h100-sxn",
+        "fidelity: calibrated",
+        "fabric:",
+        "  topology: SW(8)_[SW(32)_SW(8)]",
+        "  tiers: [node, leaf, spine]",
+        "  scale_up: nvlink4-9",
+        *(["  foo: 3"] if also else []),
+        "cost_model: clos-2027",
+        f"objective: {also.get('objective', 'performance')}",
+        "constraints: [leef <= 50 GB/s]",
+    ]
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("\n".join(lines))
+    told = run("optimize", plan).err.splitlines()
+    numbers = [int(line.removeprefix(f"{plan}:").split(":")[0]) for line in told]
+    assert numbers == ([1, 4, 9, 10, 11, 12, 13] if also else [1, 4, 9, 10, 12])
+
+
+def test_names_of_several_workloads_are_told_beside_wrong_keys(run, tmp_path) -> None:
+    """Each at its line, also where a key of the plan is wrong."""
+    text = Path(lp.example("03_group")).read_text().replace("gpt3-libra", "gpt3-libr")
+    text = text.replace("dp: 32}}", "dp: 32}, npu: h100-sxx}").replace("weighted", "weigted", 1)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(text)
+    said = run("optimize", plan)
+    assert said.code == 2
+    places = re.findall(r"plan\.yaml:(\d+):\d+: ([\w.]+): got '(\S+)'", said.err)
+    assert places == [
+        ("4", "workloads.0.workload", "gpt3-libr"),
+        ("6", "workloads.2.npu", "h100-sxx"),
+        ("7", "group_objective", "weigted"),
+    ]

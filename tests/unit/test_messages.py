@@ -217,28 +217,3 @@ def test_what_a_flow_draws_does_not_depend_on_the_flows_after_it() -> None:
     whole, part = (drawn_headers(flows, 11) for flows in (every, some))
     for name in ("src_ip", "dst_ip", "src_port", "queue_pair"):
         assert (getattr(whole, name)[:100] == getattr(part, name)).mean() > 0.99
-
-
-@pytest.mark.parametrize("also", [{"fabric.foo": 3, "objective": "performanc"}, {}])
-def test_faults_of_keys_and_names_are_told_at_once_in_the_order_of_lines(also, run, tmp_path):
-    """One pass over the file mends all, whatever stage of the reading finds them."""
-    lines = [
-        "workload: llama3-71b",
-        "parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}",
-        "global_batch: 1024",
-        "npu: h100-sxn",
-        "fidelity: calibrated",
-        "fabric:",
-        "  topology: SW(8)_[SW(32)_SW(8)]",
-        "  tiers: [node, leaf, spine]",
-        "  scale_up: nvlink4-9",
-        *(["  foo: 3"] if also else []),
-        "cost_model: clos-2027",
-        f"objective: {also.get('objective', 'performance')}",
-        "constraints: [leef <= 50 GB/s]",
-    ]
-    plan = tmp_path / "plan.yaml"
-    plan.write_text("\n".join(lines))
-    told = run("optimize", plan).err.splitlines()
-    numbers = [int(line.removeprefix(f"{plan}:").split(":")[0]) for line in told]
-    assert numbers == ([1, 4, 9, 10, 11, 12, 13] if also else [1, 4, 9, 10, 12])
