@@ -286,6 +286,7 @@ def columns() -> str:
         "asked": "if `columns` names it",
         "checked": "with `check`",
         "searched": "with `parallelism: auto`",
+        "on links": "with both",
         "billed": "beside any bill",
     }
     rows = [

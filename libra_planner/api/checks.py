@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from libra_planner.check.phases import CheckMemo
     from libra_planner.check.rerouted import JudgedDesign, RoutedOptimum
     from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
+    from libra_planner.inputs.routed import RoutedStrategies
     from libra_planner.reading.document import Source
     from libra_planner.search.best import SearchResult
-    from libra_planner.views.training.routed import RoutedStrategies
 
 _NOT_ASKED = ("policy", "settings", "bandwidth")
 
@@ -206,7 +206,7 @@ class Routed(_OnLinks):
             For a plan without an optimum, or links that cannot be built or routed.
         """
         from libra_planner.check.rerouted import checked_optimum, routed_optimum
-        from libra_planner.studies.routed import routed_strategies
+        from libra_planner.inputs.routed import routed_strategies
 
         def checked(problem: Problem, memo: CheckMemo) -> JudgedDesign:
             traffic, seeds = question.traffic(problem), question.asked_seeds

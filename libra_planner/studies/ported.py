@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from libra_planner.check.phases import CheckMemo
 from libra_planner.check.rerouted import JudgedDesign, judged_design
 from libra_planner.inputs.plans import SearchedPlan
+from libra_planner.inputs.routed import routed_strategies
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import Parts
 from libra_planner.procurement.candidate import (
@@ -20,7 +21,6 @@ from libra_planner.procurement.lines import purchase
 from libra_planner.routing.policy import Policy
 from libra_planner.step.expression import Array
 from libra_planner.studies.designs import GivenDesign
-from libra_planner.studies.routed import routed_strategies
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress

@@ -20,10 +20,10 @@ from libra_planner.registry import Registry
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 COST = "cost_usd"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
-CHECKED, SEARCHED, BILLED = "checked", "searched", "billed"
+CHECKED, SEARCHED, ON_LINKS, BILLED = "checked", "searched", "on links", "billed"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
-so, in sweeps whose links are checked, in those whose plans leave their parallelism open, or where
-``columns`` names one of a bill."""
+so, in sweeps whose links are checked, in those whose plans leave their parallelism open, in those
+with both, or where ``columns`` names one of a bill."""
 
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
@@ -276,6 +276,15 @@ def _degree(name: str, strategies: Any) -> list[Any]:
     return [None if one is None else one.degrees[name] for one in strategies]
 
 
+def _written(strategies: Any) -> list[str | None]:
+    """Each strategy as ``parallelism`` of a plan has it, in JSON."""
+    return [None if one is None else json.dumps(one.degrees) for one in strategies]
+
+
+def _whole(numbers: Any) -> list[int | None]:
+    return [None if math.isnan(one) else int(one) for one in numbers]
+
+
 def _by_dimension(bandwidth_bytes_per_s: Any) -> Any:
     return bandwidth_bytes_per_s.T / units.BYTES_PER_S_PER_GBPS
 
@@ -473,6 +482,10 @@ register(
         )
     ),
     _found(
+        "parallelism_found", "all of the strategy, as `parallelism` of a plan",
+        values=_written, shown=HIDDEN, dtype="string", is_late=True, screen=98,
+    ),
+    _found(
         "n_unproven", "strategies that may be better; 0 in optimal rows", of=("found",),
         values=partial(_of_search, "n_unproven"), shown=HIDDEN,
     ),
@@ -496,6 +509,16 @@ register(
         "effective_seconds_per_sequence", "that over the sequences of a step",
         ("effective_step_time_s", "n_sequences"), truediv,
         unit="s", heading="eff./seq.", screen=10,
+    ),
+    Column(
+        "n_on_links",
+        "strategies that were checked on their links; the row has the best of them",
+        values=_whole, dtype="int64", kept=ON_LINKS, is_late=True, shown=HIDDEN,
+    ),
+    Column(
+        "model_effective_step_time_s",
+        "of the strategy that is the best by the plan's model, on its links",
+        kept=ON_LINKS, is_late=True, shown=HIDDEN,
     ),
     _message(
         "check_message",

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
+from libra_planner.check.rerouted import JudgedDesign, checked_optimum
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
 from libra_planner.evaluation import equal_bandwidth
 from libra_planner.inputs.bills import Bills
-from libra_planner.inputs.plans import OpenedPlan
+from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
+from libra_planner.inputs.routed import routed_strategies
 from libra_planner.optimizer import optimize as optimizer
 from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
 from libra_planner.problem import Problem, fastest_alternative
@@ -134,6 +136,8 @@ class SolvedChunk:
     bill_note : parts of its bill that are faster than its plan's ports.
     found : of the search for each design's strategy, where its plan leaves that open.
     strategy : that was found, or that the plan fixes; ``None`` of a workload without one.
+    n_on_links : strategies that were checked on links, where both are asked for.
+    model_effective_step_time_s : of the one that is the best by the plan's model, on its links.
     """
 
     chunk: Chunk
@@ -166,6 +170,8 @@ class SolvedChunk:
     bill_note: Texts
     found: Objects
     strategy: Objects
+    n_on_links: Array
+    model_effective_step_time_s: Array
 
     @classmethod
     def empty(cls, chunk: Chunk, job: Job) -> SolvedChunk:
@@ -393,7 +399,9 @@ class Solver:
         """Designs with options, open choices, open parallelism or relative groups: plan by plan."""
         for row in map(int, rows):
             try:
-                searched = opened_plan(self.job, chunk, row, self.bills.shared).searched()
+                searched = self._searched(
+                    opened_plan(self.job, chunk, row, self.bills.shared), row, result
+                )
                 problem, found = searched.problem, searched.found
                 problems[row], result.found[row] = problem, found
                 result.strategy[row] = _strategy(problem)
@@ -411,6 +419,29 @@ class Solver:
                 fastest = fastest_alternative(problem, bandwidth)  # Of chunks left open, if any.
                 equal_s[0] = equal_bandwidth(fastest, bandwidth).step_time_s
             _put(result, np.array([row]), solved, equal_s)
+
+    def _searched(self, opened: OpenedPlan, row: int, result: SolvedChunk) -> SearchedPlan:
+        """A plan with its best strategy: of those that may be better on links, if they are checked.
+
+        As ``optimize --routing`` takes it, before it derates bandwidths.
+        """
+        searched, settings = opened.searched(), self.job.check
+        found, n_before = searched.found, self.memo.rounds.n_made
+        if settings is None or found is None or not found.is_certified:
+            return searched
+
+        def checked(problem: Problem, _: CheckMemo) -> JudgedDesign:  # All rows share a memo.
+            policy, seeds = settings.policy, settings.seeds
+            return checked_optimum(problem, policy, seeds=seeds, memo=self.memo)
+
+        try:
+            routed, _ = routed_strategies(opened, searched, found, checked)
+        except SpecError:  # Links that cannot be built: the check of the row says why.
+            return searched
+        self.n_routed += self.memo.rounds.n_made > n_before
+        result.n_on_links[row] = len(routed.ranked)
+        result.model_effective_step_time_s[row] = routed.best_in_model.step_time_s
+        return routed.best.searched
 
     def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
         """Pieces of one key, solved at once."""

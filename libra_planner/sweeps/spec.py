@@ -338,7 +338,7 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
         named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
     if is_searched:
-        kept += cols.columns(cols.SEARCHED)
+        kept += cols.columns(cols.SEARCHED, *([cols.ON_LINKS] if check else []))
     if "designs_per_part" not in spec.model_fields_set:
         is_built = check is not None or any(one.is_of_bill for one in named)
         usual = _BUILT_PER_PART if is_built else spec.designs_per_part

@@ -348,9 +348,25 @@ def design_plan(directory: RunDirectory, row: int) -> str:
         For a row that the sweep does not have, or whose part is not there yet.
     """
     document, beside = design_document(directory, row)
+    document, said = _with_strategy(document, directory, row)
     text = plan_text(document.value, beside)  # Holds wherever the plan is put.
     named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
-    return f"# Row {row} of the sweep in {named}\n{text}"
+    return f"# Row {row} of the sweep in {named}{said}\n{text}"
+
+
+def _with_strategy(document: Document, directory: RunDirectory, row: int) -> tuple[Document, str]:
+    """A row's plan with the strategy that was found on its links, and words that say so."""
+    manifest, names = directory.manifest(), ["n_on_links", "parallelism_found"]
+    if not set(names) <= set(manifest["schema"]):
+        return document, ""
+    n_per_part = manifest["spec"]["designs_per_part"]
+    table = table_of(directory.part_path(row // n_per_part), names)
+    (stored,) = table.slice(row % n_per_part, 1).to_pylist()
+    if stored["n_on_links"] is None:
+        return document, ""
+    own = document.value | {"parallelism": json.loads(stored["parallelism_found"])}
+    said = f"\n# parallelism: the best on its links of {stored['n_on_links']} strategies"
+    return replace(document, value=own), said
 
 
 def design_document(directory: RunDirectory, row: int) -> tuple[Document, Path]:

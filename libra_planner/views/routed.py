@@ -10,6 +10,7 @@ from libra_planner.check.links import CheckReport
 from libra_planner.check.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.evaluation import Evaluation, max_violation
 from libra_planner.fabric.topology import TrafficSettings
+from libra_planner.inputs.routed import RoutedStrategies
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.units import bare_bandwidth, format_time, gigabytes_per_s
@@ -20,7 +21,6 @@ from libra_planner.views.check import routed_by, routing_keys, time_keys
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
 from libra_planner.views.spread import figures, mean_text
 from libra_planner.views.training.routed import (
-    RoutedStrategies,
     strategies_blocks,
     strategies_headline,
     strategies_payload,

@@ -432,3 +432,37 @@ def test_a_narrow_table_of_strategies_loses_what_all_have(
     assert "batch (1,024 in all)" in rest
     assert format_usd(best[0]["cost_usd"]) in rest
     assert f"{best[0]['tokens_per_s']:,.0f}  {best[0]['mfu']:.1%}" in rest
+
+
+def test_a_checked_sweep_takes_the_best_strategy_on_links(tmp_path: Path, printed: Printed) -> None:
+    """That of ``optimize --routing``; the row's plan has it, and ``check`` its figures."""
+    base, rules = "0e_rails_2to1", ["leaf == 25 GB/s", "taper(spine) == 4"]
+    fixed = {"tp": 4, "cp": 2, "pp": 4, "dp": 64, "interleave": 5}
+    spec = {
+        "base": base,
+        "axes": {"parallelism": ["auto", fixed]},
+        "set": {"constraints": rules, "fabric.realization": {"port_speed": "200 Gbps"}},
+        "check": {"policy": "ecmp", "seeds": 1},
+    }
+    file, run = tmp_path / "sweep.yaml", tmp_path / "run"
+    file.write_text(json.dumps(spec))
+    found, given = sweep(file, run).sql("SELECT * FROM designs ORDER BY row").dicts()
+    assert (given["n_on_links"], given["pp"]) == (None, 4)
+    plan = tmp_path / "row.yaml"
+    plan.write_text(design_plan(RunDirectory(run), 0))
+    checked = printed("check", str(plan), "--seeds", "1")
+    assert checked["effective_step_time_s"]["mean"] == found["effective_step_time_s"]
+    settings = {"parallelism": "auto", "constraints": f"[{', '.join(rules)}]"}
+    settings["fabric.realization"] = "{port_speed: 200 Gbps}"
+    words = [word for key, one in settings.items() for word in ("--set", f"{key}={one}")]
+    alone = printed("optimize", base, *words, "--routing", "ecmp", "--seeds", "1")
+    ranked = alone["strategies_on_links"]["ranked"]
+    best, blind = ranked[0], next(one for one in ranked if one["best_in_model"])
+    assert found["n_on_links"] == len(ranked) > 1
+    assert found["effective_step_time_s"] == pytest.approx(best["effective_step_time_s"])
+    slower_s = blind["effective_step_time_s"]
+    assert found["model_effective_step_time_s"] == pytest.approx(slower_s)
+    assert slower_s > 1.2 * found["effective_step_time_s"]  # What the model alone would take.
+    assert {name: best[name] for name in ("tp", "cp", "pp", "dp", "interleave")} == {
+        name: found[name] for name in ("tp", "cp", "pp", "dp", "interleave")
+    }

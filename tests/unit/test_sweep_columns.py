@@ -21,6 +21,7 @@ from libra_planner.sweeps.columns import (
     COLUMNS,
     DEFAULT,
     FIGURES,
+    ON_LINKS,
     SEARCHED,
     Column,
     columns,
@@ -41,6 +42,7 @@ WHEN = {
     ASKED: "where `columns` names it",
     CHECKED: "with `check`",
     SEARCHED: "with `parallelism: auto`",
+    ON_LINKS: "with both",
     BILLED: "beside any bill",
 }
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from libra_planner.check.rerouted import JudgedDesign
-from libra_planner.inputs.plans import SearchedPlan
-from libra_planner.plan.steps.strategies import degrees_text
+from libra_planner.inputs.routed import RoutedStrategies, RoutedStrategy
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
 from libra_planner.units import format_time
 from libra_planner.views.cells import Block, attributes, table
@@ -20,56 +17,6 @@ from libra_planner.views.times.search import (
     strategy_payload,
     tie_note,
 )
-from libra_planner.workload.strategy import Strategy
-
-
-@dataclass(frozen=True)
-class RoutedStrategy:
-    """A strategy with the plan's own optimum for it, on its links.
-
-    Parameters
-    ----------
-    strategy : itself.
-    searched : the plan with it.
-    checked : its design.
-    """
-
-    strategy: Strategy
-    searched: SearchedPlan = field(repr=False)
-    checked: JudgedDesign
-
-    @property
-    def step_time_s(self) -> float:
-        """Mean on its links."""
-        return float(self.checked.check.effective_step_time_s.mean())
-
-    @property
-    def words(self) -> str:
-        """Degrees and chunks, for people."""
-        chunks = int(self.strategy.interleave)
-        return degrees_text(self.strategy) + f", {chunks} chunks" * (chunks > 1)
-
-
-@dataclass(frozen=True)
-class RoutedStrategies:
-    """Strategies on their links.
-
-    Parameters
-    ----------
-    ranked : the best on links first.
-    best_in_model : of all strategies.
-    n_left : of other degrees or numbers of chunks that were not checked, and whose step in the
-        model, at the bandwidth of the best there, is shorter than that of the best on its links.
-    """
-
-    ranked: tuple[RoutedStrategy, ...]
-    best_in_model: RoutedStrategy
-    n_left: int
-
-    @property
-    def best(self) -> RoutedStrategy:
-        """On links."""
-        return self.ranked[0]
 
 
 def strategies_payload(found: RoutedStrategies | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,11 +11,11 @@ from libra_planner.check.phases import CheckMemo
 from libra_planner.check.rerouted import JudgedDesign
 from libra_planner.errors import PlannerError
 from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
+from libra_planner.plan.steps.strategies import degrees_text
 from libra_planner.problem import Problem
 from libra_planner.search.best import SearchResult
 from libra_planner.search.rivals import rivals
 from libra_planner.step.expression import Array
-from libra_planner.views.training.routed import RoutedStrategies, RoutedStrategy
 from libra_planner.workload.strategy import Strategy
 
 Progress = Callable[[int, int], None]
@@ -25,6 +26,55 @@ MOST_STRATEGIES = 8
 
 _LEAST_EFFICIENCY = 1e-3
 _IS_BEST = "the best on its links of the strategies that were checked there"
+
+
+@dataclass(frozen=True)
+class RoutedStrategy:
+    """A strategy with the plan's own optimum for it, on its links.
+
+    Parameters
+    ----------
+    strategy : itself.
+    searched : the plan with it.
+    checked : its design.
+    """
+
+    strategy: Strategy
+    searched: SearchedPlan = field(repr=False)
+    checked: JudgedDesign
+
+    @property
+    def step_time_s(self) -> float:
+        """Mean on its links."""
+        return float(self.checked.check.effective_step_time_s.mean())
+
+    @property
+    def words(self) -> str:
+        """Degrees and chunks, for people."""
+        chunks = int(self.strategy.interleave)
+        return degrees_text(self.strategy) + f", {chunks} chunks" * (chunks > 1)
+
+
+@dataclass(frozen=True)
+class RoutedStrategies:
+    """Strategies on their links.
+
+    Parameters
+    ----------
+    ranked : the best on links first.
+    best_in_model : of all strategies.
+    n_left : of other degrees or numbers of chunks that were not checked, and whose step in the
+        model, at the bandwidth of the best there, is shorter than that of the best on its links.
+    """
+
+    ranked: tuple[RoutedStrategy, ...]
+    best_in_model: RoutedStrategy
+    n_left: int
+
+    @property
+    def best(self) -> RoutedStrategy:
+        """On links."""
+        return self.ranked[0]
 
 
 class _Checks:
