@@ -101,6 +101,23 @@ def published_band(family: str, kind: str) -> PublishedBand | None:
     return PublishedBand(fraction, f"{near} {kind} (too few are of {family})")
 
 
+def related_bands(family: str, kind: str) -> dict[str, float]:
+    """Errors of classes next to one that was not measured: of its kind, or on its die.
+
+    >>> related_bands("B200", "experts bf16")
+    {'H100 experts bf16': 0.26, 'GB200 experts fp8': 0.27}
+    """
+    form = kind.split(maxsplit=1)[0]
+    dies = next((one for one in _SAME_DIES if family in one), (family,))
+    same = {f"{npu} {one}": x for (npu, one), x in STEP_BANDS.items() if one == kind}
+    near = {
+        f"{npu} {one}": x
+        for (npu, one), x in STEP_BANDS.items()
+        if npu in dies and one.startswith(form)
+    }
+    return same | near
+
+
 def is_tie(one: float, other: float, *, shared: tuple[float, float], error_fraction: float) -> bool:
     """Whether two steps may come in either order, as far as measured errors tell (C23).
 

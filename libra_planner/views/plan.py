@@ -11,6 +11,7 @@ from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER, quantity_in
+from libra_planner.step.bands import related_bands
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
@@ -181,7 +182,11 @@ def no_class_text(problem: Problem) -> str:
         return "no errors of a mean of several workloads are published"
     if not isinstance(training, ModelTraining) or training.loop is not None:
         return "no published runs have this loop"
-    return f"too few runs of {' '.join(training.step_class)} are published, and of NPUs like it"
+    near = related_bands(*training.step_class)
+    others = " and ".join(f"{error:.0%} ({name})" for name, error in near.items())
+    said = f"; nine of ten runs of the next kinds are within {others}" if others else ""
+    few = f"too few runs of {' '.join(training.step_class)} are published, and of NPUs like it"
+    return few + said
 
 
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:

@@ -278,6 +278,9 @@ def test_a_time_without_a_range_says_why(overrides, why, run) -> None:
     assert (f"No range: {why}" in found.out) is ("fidelity=ideal" not in overrides)
     problem = lp.load_plan("0e_rails_2to1", [*overrides, "memory=ignore"])
     assert why in no_class_text(problem)
+    is_of_kind = "B200" in why  # The next kinds are told, as their classes have them.
+    near = "26% (H100 experts bf16) and 27% (GB200 experts fp8)"
+    assert (near in no_class_text(problem)) is is_of_kind
 
 
 def test_an_npu_with_too_few_runs_takes_the_range_of_its_die(run, monkeypatch) -> None:
