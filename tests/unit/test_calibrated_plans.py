@@ -291,3 +291,16 @@ def test_an_npu_with_too_few_runs_takes_the_range_of_its_die(run, monkeypatch) -
     told = run("optimize", "0e_rails_2to1", *OF_H200, "--json").payload
     ends = [told["step_time_s"] / x for x in (1.19, 0.81)]
     assert [told["step_time_low_s"], told["step_time_high_s"]] == pytest.approx(ends)
+
+
+def test_zero_beyond_the_distributed_optimizer_says_what_it_asks_for(run, monkeypatch) -> None:
+    """Megatron Core has ZeRO 2 and 3 only by its FSDP; FSDP2 has them by itself."""
+    monkeypatch.setenv("COLUMNS", "200")
+    note = "ZeRO 3 asks for Megatron FSDP; the distributed optimizer has ZeRO 1"
+    for settings, told in (
+        (("parallelism.zero=3",), True),
+        (("parallelism.zero=1",), False),
+        (("parallelism.zero=3", "library=fsdp"), False),
+    ):
+        words = [word for one in (*settings, "parallelism.interleave=1") for word in ("--set", one)]
+        assert (note in run("optimize", "0e_rails_2to1", *words).out) is told

@@ -245,6 +245,11 @@ class WholeStep:
                 "check slows the gradient of the tied embedding as the sends between stages, and "
                 "does not route it by itself"
             )
+        if (self.entry.library or MEGATRON_CORE) == MEGATRON_CORE and self.strategy.zero > 1:
+            found.append(
+                f"ZeRO {self.strategy.zero} asks for Megatron FSDP; the distributed optimizer has "
+                "ZeRO 1: parallelism: {zero: 1, rest: auto}"
+            )
         if self.model.experts is not None:
             more = training.trained.constants.imbalance - 1
             found.append(f"the busiest rank of experts has {more:.0%} more tokens than the mean")
