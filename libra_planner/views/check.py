@@ -11,9 +11,9 @@ import numpy as np
 
 from libra_planner.check.degraded import JobReport, SharedFabric
 from libra_planner.check.exposed import Exposed, exposed_communication
-from libra_planner.check.links import CheckReport, LinkCheck
+from libra_planner.check.links import CheckReport, DimensionReport, LinkCheck
 from libra_planner.evaluation import Violation, violations_as_built
-from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
@@ -303,23 +303,28 @@ def _signed(fraction: float) -> str:
 
 def _over_seeds(report: CheckReport) -> Iterator[Block]:
     times_s = report.effective_step_time_s
-    others = (("slowdown", report.slowdown), (_fim_name(report), report.fim_percent))
-    rows = [spread.timed("step time", times_s), *others]
+    rows = [spread.timed("step time", times_s), ("slowdown", report.slowdown), _fim_row(report)]
     yield from ("", spread.spread_table(rows, f"Over {len(report.seeds):,} seeds"))
     if len(report.seeds) >= LEAST_FOR_HISTOGRAM and np.ptp(times_s) > 0:
         yield spread.timed_histogram("Seeds by step time,", times_s)
 
 
-def _fim_name(report: CheckReport) -> str:
-    """FIM of the worst dimension beside its floor, which says how much of it routing could avoid.
+def _fim_row(report: CheckReport) -> tuple[str, Array]:
+    """FIM of the dimension whose routing could avoid most of it, beside its floor.
 
     A ring over few links leaves the others idle under any routing: its FIM is its floor.
     """
     known = [one for one in report.dimensions if not np.isnan(one.fim_percent).all()]
     if not known:
-        return "FIM %"
-    worst = max(known, key=lambda one: float(one.fim_percent.mean()))
-    return f"FIM % of {worst.label}, floor {cells.two_digits(worst.fim_floor_percent)}"
+        return "FIM %", report.fim_percent
+    worst = max(known, key=_avoidable_fim_percent)
+    floor = cells.two_digits(worst.fim_floor_percent)
+    return f"FIM % of {worst.label}, floor {floor}", worst.fim_percent
+
+
+def _avoidable_fim_percent(one: DimensionReport) -> float:
+    """Mean FIM beyond its floor."""
+    return float(one.fim_percent.mean() - np.nan_to_num(one.fim_floor_percent))
 
 
 def _dimension_table(checked: CheckedPlan) -> Table:
