@@ -361,6 +361,15 @@ def _written(fraction: float) -> tuple[int, int]:
     return exact.numerator, exact.denominator
 
 
+def place_of(label: str, tier: str) -> str:
+    """A dimension as lines name it.
+
+    >>> place_of("dim2", "pod"), place_of("dim2", "")
+    ('dim2 pod', 'dim2')
+    """
+    return label if tier in ("", label) else f"{label} {tier}"
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of a bill.

@@ -33,6 +33,7 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     }
     names = ", ".join(part.name for part in comparison.missing)
     reasons[f"no price of {names}"] = bool(names)
+    reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
     return (*_of_quotes(used_in(comparison)), *found)
 
@@ -164,11 +165,15 @@ def best_sprayed(comparison: Comparison) -> int | None:
 SPARES = "Spares"
 """The quantity whose money is a share of its lines."""
 
+RACKED = "NPUs in a rack with their leaf"
+"""The quantity that decides whether cables to hosts are short."""
+
 QUANTITIES: Mapping[str, Callable[[Candidate, Line], bool]] = {
     "NPU, where a plan names none": lambda one, x: (
         x.part.kind == kinds.NPU and one.proposal.npu is None
     ),
     "Server": lambda _, x: x.part.kind == kinds.SERVER,
+    RACKED: lambda one, x: x.tier in one.facility.racked_tiers,
     "Cable lengths": lambda _, x: x.part.kind in kinds.CABLING,
     "frontend network": lambda _, x: x.group == kinds.FRONTEND,
     "storage network": lambda _, x: x.group == kinds.STORAGE,

@@ -25,6 +25,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     QUANTITIES,
+    RACKED,
     SPARES,
     AssumedPrice,
     assumed_fraction,
@@ -168,6 +169,8 @@ def _assumption_table(comparison: Comparison) -> Table:
         values["Checkpoint, s"] = f"{assumed.checkpoint_s:g}"
         values["Restart, s"] = f"{assumed.restart_s:g}"
     values["Spares"] = "a share of units by part, rounded up: parts catalogue"
+    if racked := _racked(comparison):
+        values[RACKED] = racked
     one, known = comparison.candidates[comparison.chosen], {power: assumed.electricity.confidence}
     rows = [
         [name, value, mark(known.get(name, ASSUMED)), _resting(one, name)]
@@ -180,6 +183,17 @@ def _assumption_table(comparison: Comparison) -> Table:
         "that these do not add up. What has no dollars counts in the cost of runs alone."
     )
     return table("assumptions", "Assumptions, dearest first", headings, rows, note=note)
+
+
+def _racked(comparison: Comparison) -> str:
+    """How many NPUs stand in one rack with their leaf, by design; empty where none do."""
+    found = [(one.letter, x) for one in comparison.candidates for x in one.facility.leaf_racks]
+    return "; ".join(
+        f"{letter} {x.n_npus} (npus_per_rack), a rack holds {x.n_held}"
+        if x.is_said
+        else f"{letter} {x.n_npus}, what a rack holds"
+        for letter, x in found
+    )
 
 
 def _resting(one: Candidate, name: str) -> Value:
