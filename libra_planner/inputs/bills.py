@@ -66,14 +66,18 @@ class Bills:
         SpecError
             For more servers than a network beside the training fabric joins.
         """
-        parts, assumed = self.catalogue.parts, self.catalogue.assumptions
-        server = server_with(problem.scale_up, parts, assumed.server)
-        book, quotes = Book(problem.prices.parts), problem.prices.quotes
-        shop = FabricShop(parts, replace(assumed, server=server), book, quotes)
-        key = server.name, shop.n_servers(bought)
+        shop = self.shop(problem)
+        key = shop.assumptions.server.name, shop.n_servers(bought)
         if key not in self._sides:
             self._sides[key] = lines.side_lines(bought, shop)
         return lines.system_bill(bought, shop, npu, self._sides[key])
+
+    def shop(self, problem: Problem) -> FabricShop:
+        """Where the links of a plan are bought."""
+        parts, assumed = self.catalogue.parts, self.catalogue.assumptions
+        server = server_with(problem.scale_up, parts, assumed.server)
+        book, quotes = Book(problem.prices.parts), problem.prices.quotes
+        return FabricShop(parts, replace(assumed, server=server), book, quotes)
 
     def npu(self, document: Document, beside: Path) -> Part | None:
         """The NPU that a plan buys, as a part."""

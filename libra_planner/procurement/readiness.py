@@ -122,13 +122,44 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"the step time of {one.letter} is not checked on its links"
     if text := unrouted_text(comparison):
         yield text
-    if found := one.free_ports:
-        free, saved = (
-            f"{found.n_free_ports:,} of {found.n_ports:,}",
-            format_usd(float(found.saved_usd)),
-        )
-        where = f"{found.tier} ports of {one.letter}"
-        yield f"{free} {where} are free, and a network of fewer switches costs {saved} less"
+    yield from free_ports_texts(comparison)
+
+
+def free_ports_texts(comparison: Comparison) -> Iterator[str]:
+    """Free ports of the design to buy, and of others where fewer switches change the order."""
+    for i in comparison.order:
+        one = comparison.candidates[i]
+        first = "" if i == comparison.chosen else _moves(comparison, i)
+        if (found := one.free_ports) and (i == comparison.chosen or first):
+            free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports"
+            saved, refilled = (
+                format_usd(float(x)) for x in (found.saved_usd, found.refill_saved_usd)
+            )
+            plan = f"; {found.setting} costs {refilled} less" if found.refill else ""
+            yield (
+                f"{free} of {one.letter} are free, and a network of fewer switches costs {saved} "
+                f"less{first}{plan}"
+            )
+
+
+def _moves(comparison: Comparison, i: int) -> str:
+    """Before whom a design would come with fewer switches, in words; empty for nobody."""
+    designs, found = comparison.candidates, comparison.candidates[i].free_ports
+    if found is None:
+        return ""
+    prices = [float(one.bill.total_usd) for one in designs]
+    left = 1 - float(found.most_saved_usd) / prices[i]
+    moves = {
+        name: [j for j in comparison.order if values[i] * left < values[j] < values[i]]
+        for name, values in {"price": prices, "work per dollar": comparison.worth}.items()
+        if name == "price" or comparison.times_s is not None
+    }
+    told: dict[str, list[str]] = {}
+    for name, js in moves.items():
+        if js:
+            told.setdefault(designs[js[0]].letter, []).append(f"by {name}")
+    before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in told.items())
+    return f": {designs[i].letter} would come before {before}" if told else ""
 
 
 def unrouted_text(comparison: Comparison) -> str:

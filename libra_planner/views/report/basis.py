@@ -234,7 +234,8 @@ def _price_table(comparison: Comparison) -> Iterator[Table]:
 
 def assumed_payload(one: Candidate) -> dict[str, Any]:
     """What of a design rests on assumptions, for JSON."""
-    sums = {name: float(resting_usd(one, name)) for name in QUANTITIES}
+    known = (name for name in QUANTITIES if name != RACKED or one.facility.leaf_racks)
+    sums = {name: float(resting_usd(one, name)) for name in known}
     prices = [
         {
             "item": x.part.name,
