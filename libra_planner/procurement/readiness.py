@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import ASSUMED, SAME_SPEED
 from libra_planner.costs.quotes import Quote, without_end
+from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
@@ -160,6 +161,41 @@ def _moves(comparison: Comparison, i: int) -> str:
             told.setdefault(designs[js[0]].letter, []).append(f"by {name}")
     before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in told.items())
     return f": {designs[i].letter} would come before {before}" if told else ""
+
+
+def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:
+    """Link ends in cages of several ports: by the switch, ports of a cage, and what is in them.
+
+    A bill counts one module, or one cable, for each.
+    """
+    found: dict[tuple[str, int, str], int] = {}
+    switches = {
+        (x.group, x.tier.rpartition(", ")[0]): x.part
+        for x in one.bill.lines
+        if x.part.ports_per_cage > 1
+    }
+    for x in one.bill.lines:
+        place, _, joins = x.tier.rpartition(", ")
+        switch = switches.get((x.group, place))
+        if switch and x.part.kind in _MODULES:
+            n_ends = x.n_units * (1 if x.part.kind == kinds.OPTIC else 2)
+            key = switch.name, switch.ports_per_cage, x.part.name
+            found[key] = found.get(key, 0) + (n_ends // 2 if joins == HOST_LEAF else n_ends)
+    return found
+
+
+_MODULES = (kinds.OPTIC, kinds.COPPER, kinds.ACTIVE_OPTICAL)
+
+
+def cage_texts(one: Candidate) -> Iterator[str]:
+    """That one module for each link end is assumed where cages have several ports, in words."""
+    for (switch, n_ports, module), n_ends in shared_cages(one).items():
+        yield (
+            f"one module for each link end is assumed, and {switch} has {n_ports} ports in a cage: "
+            f"{n_ends:,} {module} at its ports would be modules or cables of {n_ports} links, with "
+            "another part number, count and price. Ask its seller; libra-planner fabric "
+            "--transceivers-per-fibre 1 counts such modules"
+        )
 
 
 def unrouted_text(comparison: Comparison) -> str:

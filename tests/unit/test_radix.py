@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.procurement.readiness import open_points
+from libra_planner.procurement.readiness import cage_texts, open_points, shared_cages
+from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 
@@ -75,3 +76,29 @@ def test_an_option_of_more_ports_is_not_beaten_by_its_free_ports_in_silence(run)
         for more in ((), full)
     ]
     assert bills[1] < found["bill"]["usd"] < bills[0]
+
+
+def test_modules_of_cages_with_several_ports_are_an_assumption(plans) -> None:
+    """64 leaves x 32 links to hosts have one end in a switch, 64 x 16 links to spines have two."""
+    comparison = compared_by("own.yaml")
+    [one] = comparison.candidates
+    n_ends = 64 * 32 + 2 * 64 * 16
+    key = ("switch-64x400g", 2, "optic-400g-sr4")
+    assert shared_cages(one) == {key: n_ends}
+    own = [x for x in risk_section(comparison).paragraphs if "one module for each link end" in x]
+    assert own == [f"A: {text}." for text in cage_texts(one)]
+    assert f"{n_ends:,} optic-400g-sr4 at its ports" in own[0]
+    bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    Path("own-parts.yaml").write_text(bundled.replace("    ports_per_cage: 2\n", ""))
+    [single] = compared_by("own.yaml", "--parts", "own-parts.yaml").candidates
+    assert not shared_cages(single)
+    assert single.bill.total_usd == one.bill.total_usd
+
+
+def test_only_a_switch_has_cages(plans, run) -> None:
+    bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    wrong = bundled.replace("    reach_m: 100\n", "    reach_m: 100\n    ports_per_cage: 2\n", 1)
+    Path("wrong.yaml").write_text(wrong)
+    done = run("report", "own.yaml", "--parts", "wrong.yaml", "-o", "r")
+    assert done.code == 2
+    assert "got ports_per_cage of a optic, expected it of a switch only" in done.err
