@@ -27,7 +27,7 @@ from libra_planner.procurement import lines
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.lines import Book, FabricShop, Purchase
 from libra_planner.procurement.options import fabric_options, option_fault
-from libra_planner.procurement.scale_up import server_with
+from libra_planner.procurement.servers import Facility, server_with
 from libra_planner.reading.document import Document
 
 
@@ -49,7 +49,11 @@ class Bills:
         return load_parts(self.parts)
 
     def bill(self, problem: Problem, bought: Purchase, npu: Part | None) -> Bill:
-        """The bill of a design, as a report has it.
+        """The bill of a design, as a report has it; :meth:`system` says the rest."""
+        return self.system(problem, bought, npu)[0]
+
+    def system(self, problem: Problem, bought: Purchase, npu: Part | None) -> tuple[Bill, Facility]:
+        """The bill of a design, as a report has it, and its racks.
 
         Parameters
         ----------
@@ -62,14 +66,18 @@ class Bills:
         SpecError
             For more servers than a network beside the training fabric joins.
         """
+        shop = self.shop(problem)
+        key = shop.assumptions.server.name, shop.n_servers(bought)
+        if key not in self._sides:
+            self._sides[key] = lines.side_lines(bought, shop)
+        return lines.system_bill(bought, shop, npu, self._sides[key])
+
+    def shop(self, problem: Problem) -> FabricShop:
+        """Where the links of a plan are bought."""
         parts, assumed = self.catalogue.parts, self.catalogue.assumptions
         server = server_with(problem.scale_up, parts, assumed.server)
         book, quotes = Book(problem.prices.parts), problem.prices.quotes
-        shop = FabricShop(parts, replace(assumed, server=server), book, quotes)
-        key = server.name, shop.n_servers(bought)
-        if key not in self._sides:
-            self._sides[key] = lines.side_lines(bought, shop)
-        return lines.system_bill(bought, shop, npu, self._sides[key])[0]
+        return FabricShop(parts, replace(assumed, server=server), book, quotes)
 
     def npu(self, document: Document, beside: Path) -> Part | None:
         """The NPU that a plan buys, as a part."""

@@ -108,6 +108,8 @@ class PartSpec(Model):
     port_speed : Bandwidth, one direction, such as 400 Gbps: of each port of a NIC or switch, of a
         whole cable or optic.
     n_ports : Ports of a switch.
+    ports_per_cage : Ports of a switch that share one cage, so that one module serves as many links;
+        1 by default. Bills count a module for each link end, and say so where it is more.
     n_npus : NPUs that a server holds.
     n_hosts : Computers of a server, each with links to the side networks; 1 by default.
     reach_m : Longest distance that a cable or optic bridges, m.
@@ -129,6 +131,7 @@ class PartSpec(Model):
     description: Text
     port_speed: Text | None = None
     n_ports: Count | None = None
+    ports_per_cage: Annotated[int, Field(ge=1, le=8)] = 1
     n_npus: Count | None = None
     n_hosts: Count = 1
     reach_m: Length | None = None
@@ -158,6 +161,8 @@ class PartSpec(Model):
         absent = [fields[name].alias or name for name in needed if not getattr(self, name)]
         if absent:
             raise ValueError(f"got a {self.kind} without {' and '.join(absent)}")
+        if self.ports_per_cage > 1 and self.kind != "switch":
+            raise ValueError(f"got ports_per_cage of a {self.kind}, expected it of a switch only")
         if self.includes is not None and self.kind != "server":
             raise ValueError(f"got includes of a {self.kind}, expected it of a server only")
         return self

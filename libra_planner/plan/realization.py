@@ -111,7 +111,8 @@ class SwitchSpec(Model):
         a stack): one network, leaves of NPUs with the same inner index; top_of_rack: one network,
         leaves of neighbours.
     npus_per_rack : NPUs that stand in one rack. With top_of_rack, cables to hosts have no optics
-        where the NPUs of every leaf stand in one rack; without this key none do.
+        where the NPUs of every leaf stand in one rack; without this key a bill takes as many as a
+        rack of the parts catalogue holds.
     n_parallel : Links between a leaf and a spine; auto: the fewest spines.
     n_leaves : Leaves of a network; auto: the fewest.
     n_spines : Spines of a network; auto: the fewest.

@@ -116,6 +116,7 @@ class Part:
     spare_fraction : spares over units in use.
     port_speed_Bps : of each port, or of the whole cable or optic, one direction.
     n_ports : of a switch.
+    ports_per_cage : of a switch: links that one module in a cage serves.
     n_npus : of a server.
     n_hosts : computers of a server, each with links to the side networks: 18 of a GB200 NVL72.
     reach_m : longest distance of a cable or optic.
@@ -148,6 +149,7 @@ class Part:
     includes: Includes = Includes()
     part_number: str = ""
     n_lead_days: int | None = None
+    ports_per_cage: int = 1
 
     @property
     def price_name(self) -> str:
@@ -359,6 +361,15 @@ def _written(fraction: float) -> tuple[int, int]:
     """A fraction as it is written: 0.07 of 100 units is 7, not 8 by binary rounding."""
     exact = Fraction(repr(float(fraction)))
     return exact.numerator, exact.denominator
+
+
+def place_of(label: str, tier: str) -> str:
+    """A dimension as lines name it.
+
+    >>> place_of("dim2", "pod"), place_of("dim2", "")
+    ('dim2 pod', 'dim2')
+    """
+    return label if tier in ("", label) else f"{label} {tier}"
 
 
 @dataclass(frozen=True)

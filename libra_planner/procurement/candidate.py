@@ -26,6 +26,7 @@ from libra_planner.problem import Problem, fastest_alternative, with_bills
 from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.run import Run, training_run
+from libra_planner.procurement.servers import Facility
 from libra_planner.routing.policy import Policy
 from libra_planner.step.bands import is_tie
 from libra_planner.step.model_training import ModelTraining
@@ -117,7 +118,7 @@ class Candidate:
     billed: Evaluation = field(repr=False)
     bought: lines.Purchase = field(repr=False)
     bill: Bill = field(repr=False)
-    facility: lines.Facility = field(repr=False)
+    facility: Facility = field(repr=False)
     bridges: tuple[lines.Bridge, ...] = field(repr=False)
     n_tokens: int
     check: CheckReport | None = field(default=None, repr=False)

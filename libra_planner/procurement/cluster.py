@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
-from libra_planner.fabric.parts import HOST_LEAF, CableParts, switch_parts
+from libra_planner.fabric.parts import HOST_LEAF, CableParts, design_parts, switch_parts
+from libra_planner.fabric.realization import realize
+from libra_planner.fabric.topology import Topology
 from libra_planner.procurement.bill import FIBRE, NETWORK, NIC, SWITCH, Bill, Line, with_one_stock
 from libra_planner.procurement.lines import FabricShop, Purchase
 from libra_planner.procurement.quotes import quoted_bill
@@ -70,6 +72,9 @@ class FreePorts:
     usd : what these ports are of the price of the tier's switches, without spares.
     network : of the same hosts, NICs and taper, whose leaves need not hold equal groups.
     saved_usd : that it costs less, spares and support included.
+    refill : the topology of the plan with equal groups that fill the switches better, at least
+        cost; ``None`` where there are none, or they save too little.
+    refill_saved_usd : that it costs less.
     """
 
     tier: str
@@ -78,6 +83,18 @@ class FreePorts:
     usd: Decimal
     network: ClusterNetwork
     saved_usd: Decimal
+    refill: Topology | None = None
+    refill_saved_usd: Decimal = Decimal(0)
+
+    @property
+    def setting(self) -> str:
+        """What makes the refill of a plan, for the command line; empty where there is none."""
+        return f'--set "fabric.topology={self.refill}"' if self.refill else ""
+
+    @property
+    def most_saved_usd(self) -> Decimal:
+        """Of both networks, that which costs less."""
+        return max(self.saved_usd, self.refill_saved_usd)
 
 
 def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
@@ -89,9 +106,7 @@ def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
     order = _same_order(bought)
     if order is None:
         return None
-    [tiers] = bought.design.topology.stacks
-    labels = [bought.design.topology.labels[dim] for dim in tiers]
-    own = _priced((x for x in shop.lines(bought) if x.dimension in labels), shop)
+    own = _of_stack(bought, shop)
     wasted = max((x for x in own.lines if x.n_ports), key=lambda x: x.free_ports_usd, default=None)
     if wasted is None or wasted.n_free_ports < _MANY_FREE * wasted.n_ports:
         return None
@@ -106,7 +121,43 @@ def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
         return None
     tier = wasted.tier.rpartition(", ")[2]
     counts = wasted.n_free_ports, wasted.n_ports
-    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd)
+    refill_usd, refill = min(_refills(bought, shop), key=lambda x: x[0], default=(Decimal(0), None))
+    if refill is None or own.total_usd - refill_usd < least_usd:
+        return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd)
+    less_usd = own.total_usd - refill_usd
+    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill, less_usd)
+
+
+def _refills(bought: Purchase, shop: FabricShop) -> Iterator[tuple[Decimal, Topology]]:
+    """The same NPUs with other equal groups on the leaves, and what their switches cost.
+
+    Bandwidths asked for are the same, so are the tapers that whole links have at most.
+    """
+    design, [tiers] = bought.design, bought.design.topology.stacks
+    asked_Bps, sizes = [one.asked_Bps for one in design.dimensions], design.topology.sizes
+    n_inside = sizes[tiers[0]] * sizes[tiers[1]]
+    for n in (n for n in range(2, n_inside // 2 + 1) if n_inside % n == 0 and n != sizes[tiers[0]]):
+        own = dict(zip(tiers, (n, n_inside // n), strict=False))
+        dimensions = tuple(
+            replace(one, size=own.get(i, one.size))
+            for i, one in enumerate(design.topology.dimensions)
+        )
+        topology = replace(design.topology, dimensions=dimensions)
+        try:
+            built = realize(topology, asked_Bps, design.realization)
+        except SpecError:
+            continue
+        other = replace(bought, design=built, parts=design_parts(built).dimensions)
+        found = _of_stack(other, shop)
+        if not found.missing:
+            yield found.total_usd, topology
+
+
+def _of_stack(bought: Purchase, shop: FabricShop) -> Bill:
+    """The switches, cables and optics of the only stack of a design."""
+    topology = bought.design.topology
+    labels = [topology.labels[dim] for dim in topology.stacks[0]]
+    return _priced((x for x in shop.lines(bought) if x.dimension in labels), shop)
 
 
 def _priced(lines: Iterable[Line], shop: FabricShop) -> Bill:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -26,7 +26,7 @@ from libra_planner.problem import Problem
 from libra_planner.procurement import bill
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Line, Part, Parts, Price
 from libra_planner.procurement.quotes import quoted_bill
-from libra_planner.procurement.scale_up import domain_line
+from libra_planner.procurement.servers import Facility, domain_line, facility
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 
@@ -60,6 +60,17 @@ class Purchase:
     def domain_dims(self) -> Collection[int]:
         """The dimensions that the scale-up domain is."""
         return self.scale_up.dims(self.design.topology) if self.scale_up else ()
+
+    def in_racks_of(self, n_npus: Mapping[str, int]) -> Purchase:
+        """The same with so many NPUs in one rack, by the label of a network."""
+        own = tuple(
+            replace(one, settings=replace(one.settings, npus_per_rack=n_npus[one.label]))
+            if one.settings and one.label in n_npus
+            else one
+            for one in self.design.dimensions
+        )
+        design = replace(self.design, dimensions=own)
+        return replace(self, design=design, parts=design_parts(design).dimensions)
 
     @property
     def dimensions(self) -> list[tuple[RealizedDimension, DimensionParts, bool]]:
@@ -271,7 +282,7 @@ class FabricShop:
 
     def _priced_lines(self, built: RealizedDimension, parts: DimensionParts) -> Iterator[Line]:
         """Links, and scale-up switch ports, at the price book's prices per GB/s."""
-        tier = _tier(built.label, built.tier)
+        tier = bill.place_of(built.label, built.tier)
         if built.settings is None:
             for cable in parts.cables:  # Both ends of a link inject.
                 link = self._priced(built.tier, "link", cable.speed_Bps, n_ends=2)
@@ -307,7 +318,7 @@ class FabricShop:
         settings = built.settings
         if settings is None:
             return
-        tier, nic_Bps = _tier(built.label, built.tier), built.nic_Bps
+        tier, nic_Bps = bill.place_of(built.label, built.tier), built.nic_Bps
         if parts.n_nics and built.tier not in tiers_without_nic(self.book.prices):
             nic = self.parts.port(bill.NIC, nic_Bps)
             yield Line(bill.NETWORK, f"{tier}, host", nic, parts.n_nics, speed_Bps=nic_Bps)
@@ -341,39 +352,6 @@ class FabricShop:
         yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note, length_m=length_m)
 
 
-def _tier(label: str, tier: str) -> str:
-    return label if tier in ("", label) else f"{label} {tier}"
-
-
-@dataclass(frozen=True)
-class Facility:
-    """Rack power and space.
-
-    Parameters
-    ----------
-    n_servers, server_w : NPU servers, and what one draws with its NPUs and NICs.
-    n_servers_per_rack : what power and space of a rack allow; 0 if not even one.
-    limited_by : ``power`` or ``space``, whichever is reached first.
-    n_server_racks, n_switch_racks : racks of each.
-    it_w : all parts in use.
-    n_own_racks : racks that servers come with, which are not bought again.
-    """
-
-    n_servers: int
-    server_w: float
-    n_servers_per_rack: int
-    limited_by: str
-    n_server_racks: int
-    n_switch_racks: int
-    it_w: float
-    n_own_racks: int = 0
-
-    @property
-    def n_racks(self) -> int:
-        """All racks."""
-        return self.n_server_racks + self.n_switch_racks
-
-
 def side_lines(bought: Purchase, shop: FabricShop) -> tuple[Line, ...]:
     """Lines of the networks beside the training fabric: equal for equal servers.
 
@@ -395,6 +373,8 @@ def system_bill(
 ) -> tuple[Bill, Facility]:
     """The whole bill of a design, and the racks that it needs.
 
+    Where a plan does not say how many NPUs stand in a rack, it is as many as a rack holds.
+
     Parameters
     ----------
     bought : its links and their parts.
@@ -407,20 +387,27 @@ def system_bill(
     SpecError
         For more servers than three tiers of a frontend or storage network join.
     """
-    assumed, n_servers = shop.assumptions, shop.n_servers(bought)
+    sides = side_lines(bought, shop) if sides is None else sides
+    whole = _without_racks(bought, shop, npu, sides)
+    room = facility(whole, shop.assumptions, shop.n_servers(bought), bought.design)
+    if found := {one.label: one.n_npus for one in room.leaf_racks if not one.is_said}:
+        whole = _without_racks(bought.in_racks_of(found), shop, npu, sides)
+        own = facility(whole, shop.assumptions, shop.n_servers(bought), bought.design)
+        room = replace(own, leaf_racks=room.leaf_racks)
+    racks = Line(bill.FACILITY, "all", shop.assumptions.rack, room.n_racks - room.n_own_racks)
+    lines = bill.with_one_stock([*whole.lines, *([racks] if racks.n_units else [])])
+    return quoted_bill(Bill(lines), shop.quotes, shop.assumptions.tax_fraction), room
+
+
+def _without_racks(
+    bought: Purchase, shop: FabricShop, npu: Part | None, sides: Sequence[Line]
+) -> Bill:
+    """What stands in the racks of a design, at the prices of the catalogue."""
     lines = [
-        Line(bill.COMPUTE, "all", npu or assumed.npu, bought.n_npus),
-        Line(bill.COMPUTE, "all", assumed.server, n_servers),
-        *shop.lines(bought),
-        *(side_lines(bought, shop) if sides is None else sides),
+        Line(bill.COMPUTE, "all", npu or shop.assumptions.npu, bought.n_npus),
+        Line(bill.COMPUTE, "all", shop.assumptions.server, shop.n_servers(bought)),
     ]
-    whole = Bill(tuple(lines))
-    facility = _facility(whole, assumed, n_servers)
-    racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks - facility.n_own_racks)
-    lines = [*whole.lines, *([racks] if racks.n_units else [])]
-    return quoted_bill(
-        Bill(bill.with_one_stock(lines)), shop.quotes, assumed.tax_fraction
-    ), facility
+    return Bill((*lines, *shop.lines(bought), *sides))
 
 
 def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> Iterator[Line]:
@@ -438,37 +425,6 @@ def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> It
     [built], [parts] = design.dimensions, design_parts(design).dimensions
     for line in shop.scale_out_lines(replace(built, label=network.name), parts):
         yield replace(line, group=network.name)
-
-
-def _facility(whole: Bill, assumed: Assumptions, n_servers: int) -> Facility:
-    """Servers by what a rack powers and holds; switches and their optics by the same."""
-    rack = assumed.rack
-    n_units = int(rack.n_rack_units * assumed.usable_rack_fraction)
-    # Every optic of a host sits in a NIC's port; all are counted with the switches instead.
-    kinds = (bill.NPU, bill.SERVER, bill.NIC)
-    servers_w = sum(x.power_w for x in whole.lines if x.part.kind in kinds)
-    server_w = servers_w / n_servers
-    by_power = int(rack.power_limit_w // server_w) if server_w else n_servers
-    by_space = n_units // max(1, assumed.server.n_rack_units)
-    n_own_racks = n_servers * assumed.server.includes.n_racks
-    per_rack = 1 if n_own_racks else min(by_power, by_space)
-    height = sum(x.n_units * x.part.n_rack_units for x in whole.lines if x.part.kind == bill.SWITCH)
-    switches_w = whole.power_w - servers_w
-    n_switch_racks = max(
-        -(-height // n_units) if n_units else 0,
-        int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
-    )
-    n_server_racks = n_own_racks or -(-n_servers // max(1, per_rack))
-    return Facility(
-        n_servers=n_servers,
-        server_w=server_w,
-        n_servers_per_rack=per_rack,
-        limited_by="power" if by_power <= by_space else "space",
-        n_server_racks=n_server_racks,
-        n_switch_racks=n_switch_racks,
-        it_w=whole.power_w,
-        n_own_racks=n_own_racks,
-    )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import ASSUMED, SAME_SPEED
 from libra_planner.costs.quotes import Quote, without_end
+from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
@@ -33,6 +34,7 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     }
     names = ", ".join(part.name for part in comparison.missing)
     reasons[f"no price of {names}"] = bool(names)
+    reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
     return (*_of_quotes(used_in(comparison)), *found)
 
@@ -121,13 +123,79 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"the step time of {one.letter} is not checked on its links"
     if text := unrouted_text(comparison):
         yield text
-    if found := one.free_ports:
-        free, saved = (
-            f"{found.n_free_ports:,} of {found.n_ports:,}",
-            format_usd(float(found.saved_usd)),
+    yield from free_ports_texts(comparison)
+
+
+def free_ports_texts(comparison: Comparison) -> Iterator[str]:
+    """Free ports of the design to buy, and of others where fewer switches change the order."""
+    for i in comparison.order:
+        one = comparison.candidates[i]
+        first = "" if i == comparison.chosen else _moves(comparison, i)
+        if (found := one.free_ports) and (i == comparison.chosen or first):
+            free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports"
+            saved, refilled = (
+                format_usd(float(x)) for x in (found.saved_usd, found.refill_saved_usd)
+            )
+            plan = f"; {found.setting} costs {refilled} less" if found.refill else ""
+            yield (
+                f"{free} of {one.letter} are free, and a network of fewer switches costs {saved} "
+                f"less{first}{plan}"
+            )
+
+
+def _moves(comparison: Comparison, i: int) -> str:
+    """Before whom a design would come with fewer switches, in words; empty for nobody."""
+    designs, found = comparison.candidates, comparison.candidates[i].free_ports
+    if found is None:
+        return ""
+    prices = [float(one.bill.total_usd) for one in designs]
+    left = 1 - float(found.most_saved_usd) / prices[i]
+    moves = {
+        name: [j for j in comparison.order if values[i] * left < values[j] < values[i]]
+        for name, values in {"price": prices, "work per dollar": comparison.worth}.items()
+        if name == "price" or comparison.times_s is not None
+    }
+    told: dict[str, list[str]] = {}
+    for name, js in moves.items():
+        if js:
+            told.setdefault(designs[js[0]].letter, []).append(f"by {name}")
+    before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in told.items())
+    return f": {designs[i].letter} would come before {before}" if told else ""
+
+
+def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:
+    """Link ends in cages of several ports: by the switch, ports of a cage, and what is in them.
+
+    A bill counts one module, or one cable, for each.
+    """
+    found: dict[tuple[str, int, str], int] = {}
+    switches = {
+        (x.group, x.tier.rpartition(", ")[0]): x.part
+        for x in one.bill.lines
+        if x.part.ports_per_cage > 1
+    }
+    for x in one.bill.lines:
+        place, _, joins = x.tier.rpartition(", ")
+        switch = switches.get((x.group, place))
+        if switch and x.part.kind in _MODULES:
+            n_ends = x.n_units * (1 if x.part.kind == kinds.OPTIC else 2)
+            key = switch.name, switch.ports_per_cage, x.part.name
+            found[key] = found.get(key, 0) + (n_ends // 2 if joins == HOST_LEAF else n_ends)
+    return found
+
+
+_MODULES = (kinds.OPTIC, kinds.COPPER, kinds.ACTIVE_OPTICAL)
+
+
+def cage_texts(one: Candidate) -> Iterator[str]:
+    """That one module for each link end is assumed where cages have several ports, in words."""
+    for (switch, n_ports, module), n_ends in shared_cages(one).items():
+        yield (
+            f"one module for each link end is assumed, and {switch} has {n_ports} ports in a cage: "
+            f"{n_ends:,} {module} at its ports would be modules or cables of {n_ports} links, with "
+            "another part number, count and price. Ask its seller; libra-planner fabric "
+            "--transceivers-per-fibre 1 counts such modules"
         )
-        where = f"{found.tier} ports of {one.letter}"
-        yield f"{free} {where} are free, and a network of fewer switches costs {saved} less"
 
 
 def unrouted_text(comparison: Comparison) -> str:
@@ -164,11 +232,15 @@ def best_sprayed(comparison: Comparison) -> int | None:
 SPARES = "Spares"
 """The quantity whose money is a share of its lines."""
 
+RACKED = "NPUs in a rack with their leaf"
+"""The quantity that decides whether cables to hosts are short."""
+
 QUANTITIES: Mapping[str, Callable[[Candidate, Line], bool]] = {
     "NPU, where a plan names none": lambda one, x: (
         x.part.kind == kinds.NPU and one.proposal.npu is None
     ),
     "Server": lambda _, x: x.part.kind == kinds.SERVER,
+    RACKED: lambda one, x: x.tier in one.facility.racked_tiers,
     "Cable lengths": lambda _, x: x.part.kind in kinds.CABLING,
     "frontend network": lambda _, x: x.group == kinds.FRONTEND,
     "storage network": lambda _, x: x.group == kinds.STORAGE,

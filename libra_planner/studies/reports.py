@@ -33,7 +33,7 @@ from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.candidate import Candidate, Proposal, StrategyOnLinks, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import Comparison, Origin, budget_swings, ranking, swings
-from libra_planner.procurement.scale_up import server_with
+from libra_planner.procurement.servers import server_with
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design

@@ -282,10 +282,12 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
     tapers = " and ".join(f"{taper:.4g}:1" for taper in network.tapers)
     switches = f"{', '.join(parts[:-1])} and {parts[-1]} at {tapers}" if tapers else parts[0]
     free, saved = round_usd(found.usd).shown, round_usd(found.saved_usd).shown
+    less = f"{round_usd(found.refill_saved_usd).shown} less"
+    refill = f" Equal groups fill them better: {found.setting}, {less}." if found.refill else ""
     return (
         f"{of} of its {plural(found.tier, 2)} stay free, {free} of their price. The same "
         f"{network.order.n_hosts:,} nodes need {switches}, {saved} less: "
-        f"{shlex.join(fabric_command(network.order, words))}. {_as_plan(network)}"
+        f"{shlex.join(fabric_command(network.order, words))}. {_as_plan(network)}{refill}"
     )
 
 

@@ -25,10 +25,12 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     QUANTITIES,
+    RACKED,
     SPARES,
     AssumedPrice,
     assumed_fraction,
     assumed_prices,
+    cage_texts,
     resting_usd,
     used_in,
 )
@@ -137,6 +139,7 @@ def _risks(comparison: Comparison) -> Iterator[str]:
 def _notes(one: Candidate) -> Iterator[str]:
     """What could make the figures of one design wrong."""
     yield f"{assumed_fraction(one.bill):.0%} of its price is assumed"
+    yield from cage_texts(one)
     problem = one.proposal.problem
     yield from plan_notes(problem if one.check is None else as_checked(problem))
     yield from whole_link_notes(one.bought.design)
@@ -168,6 +171,8 @@ def _assumption_table(comparison: Comparison) -> Table:
         values["Checkpoint, s"] = f"{assumed.checkpoint_s:g}"
         values["Restart, s"] = f"{assumed.restart_s:g}"
     values["Spares"] = "a share of units by part, rounded up: parts catalogue"
+    if racked := _racked(comparison):
+        values[RACKED] = racked
     one, known = comparison.candidates[comparison.chosen], {power: assumed.electricity.confidence}
     rows = [
         [name, value, mark(known.get(name, ASSUMED)), _resting(one, name)]
@@ -180,6 +185,17 @@ def _assumption_table(comparison: Comparison) -> Table:
         "that these do not add up. What has no dollars counts in the cost of runs alone."
     )
     return table("assumptions", "Assumptions, dearest first", headings, rows, note=note)
+
+
+def _racked(comparison: Comparison) -> str:
+    """How many NPUs stand in one rack with their leaf, by design; empty where none do."""
+    found = [(one.letter, x) for one in comparison.candidates for x in one.facility.leaf_racks]
+    return "; ".join(
+        f"{letter} {x.n_npus} (npus_per_rack), a rack holds {x.n_held}"
+        if x.is_said
+        else f"{letter} {x.n_npus}, what a rack holds"
+        for letter, x in found
+    )
 
 
 def _resting(one: Candidate, name: str) -> Value:
@@ -220,7 +236,8 @@ def _price_table(comparison: Comparison) -> Iterator[Table]:
 
 def assumed_payload(one: Candidate) -> dict[str, Any]:
     """What of a design rests on assumptions, for JSON."""
-    sums = {name: float(resting_usd(one, name)) for name in QUANTITIES}
+    known = (name for name in QUANTITIES if name != RACKED or one.facility.leaf_racks)
+    sums = {name: float(resting_usd(one, name)) for name in known}
     prices = [
         {
             "item": x.part.name,

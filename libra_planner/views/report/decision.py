@@ -133,6 +133,7 @@ def _faults(one: Candidate) -> Iterator[str]:
             )
     if not one.facility.n_servers_per_rack:
         yield "a rack cannot power or hold a server"
+    yield from one.facility.rack_faults
 
 
 def _model(one: Candidate) -> str:

@@ -25,6 +25,7 @@ from libra_planner.procurement.readiness import (
     assumed_fraction,
     best_sprayed,
     blocked,
+    free_ports_texts,
     is_mostly_assumed,
     unquoted_text,
     unrouted_text,
@@ -96,10 +97,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
-    if free := one.free_ports:
-        ports = f"{free.n_free_ports:,} of {free.n_ports:,} {free.tier} ports are free"
-        saved = f"a network of fewer switches costs {round_usd(free.saved_usd).shown} less"
-        yield f"Open: {ports}; {saved}."
+    yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield f"{_certainty(one)} {band_text(one)}"

@@ -20,6 +20,7 @@ from libra_planner.units import (
     gigabytes_per_s,
 )
 from libra_planner.views import plan
+from libra_planner.views.bought.racks import rack_notes
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
@@ -194,6 +195,7 @@ def _port_notes(problem: Problem, found: SearchResult) -> Iterator[str]:
     """Whether the best can be bought as it is."""
     for one in found.best[:1]:
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
+        yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)
 
 
 def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:

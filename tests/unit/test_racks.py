@@ -1,0 +1,113 @@
+"""Racks that hold fewer NPUs than a plan's short cables to its leaves assume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from libra_planner.procurement.readiness import RACKED, assumed_prices, blocked, resting_usd
+from libra_planner.views.report.decision import decision_section
+from tests.comparisons import compared_by
+
+PLAN = """
+workload: llama3-70b
+parallelism: {{tp: 4, cp: 2, pp: 4, dp: 32}}
+global_batch: 2048
+npu: {npu}
+fidelity: calibrated
+fabric:
+  topology: SW(8)_[SW({n})_SW({groups})]
+  tiers: [node, leaf, spine]
+  scale_up: {domain}
+  realization: {{port_speed: 400 Gbps, wiring: top_of_rack, switch_radix: 128{more}}}
+cost_model: clos-2026
+objective: performance
+constraints: [leaf == 50 GB/s, taper(spine) == 2]
+"""
+A100 = {"npu": "a100-sxm-80gb", "domain": "nvlink3-8"}
+H100 = {"npu": "h100-sxm", "domain": "nvlink4-8"}
+FAULT = (
+    "a rack holds 8 NPUs beside a leaf, not the 32 of npus_per_rack (dim2), so cables of 3 m to "
+    "hosts cannot be plugged: write npus_per_rack: 8 (cables of 50 m), or have racks of "
+    "power_limit_W: "
+)
+
+
+@pytest.fixture
+def racked(tmp_path, monkeypatch):
+    """Write a plan of 1,024 NPUs whose leaves hold n servers each, and name it."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(more: str = "", n: int = 4, of: dict[str, str] = H100) -> str:
+        text = PLAN.format(n=n, groups=128 // n, more=more, **of)
+        Path("plan.yaml").write_text(text)
+        return "plan.yaml"
+
+    return written
+
+
+def _kinds(one) -> set[str]:
+    return {x.part.kind for x in one.bill.lines if x.tier == "dim2 leaf, host-leaf"}
+
+
+def test_copper_that_cannot_be_plugged_is_not_recommended(racked) -> None:
+    """A server of 10.2 kW is all that a rack of 15 kW powers, and the plan says four."""
+    comparison = compared_by(racked(", npus_per_rack: 32"))
+    [one] = comparison.candidates
+    [reason] = blocked(comparison)
+    assert reason.startswith(f"A: {FAULT}")
+    assert one.facility.n_servers_per_rack == 1
+    server_w, leaf_w = one.facility.server_w, 913
+    assert f"power_limit_W: {4 * server_w + leaf_w:.0f} (part rack " in reason
+    decision = decision_section(comparison)
+    assert decision.lead[0].startswith(f"Do not sign yet: {reason}. ")
+    assert any(FAULT in text for text in decision.warnings)
+    assert resting_usd(one, RACKED) == sum(
+        x.extended_usd for x in one.bill.lines if x.part.kind == "copper"
+    )
+    assert assumed_prices(one)
+
+
+def test_optimize_and_check_say_the_same(racked, run) -> None:
+    plan = racked(", npus_per_rack: 32")
+    for command in (("optimize",), ("check", "--bandwidth", "450,50,25")):
+        notes = json.loads(run(command[0], plan, *command[1:], "--json").out)["notes"]
+        assert any(note.startswith(FAULT) for note in notes), command
+
+
+@pytest.mark.parametrize("more", ["", ", npus_per_rack: 8", ", npus_per_rack: 16"])
+def test_what_a_rack_holds_is_no_reason_to_wait(racked, more) -> None:
+    """Four servers of a leaf do not stand in one rack: cables to hosts are fibres of 50 m."""
+    comparison = compared_by(racked(more))
+    assert not blocked(comparison)
+    assert _kinds(comparison.candidates[0]) == {"optic", "fibre"}
+
+
+@pytest.mark.parametrize("more", ["", ", npus_per_rack: 16", ", npus_per_rack: 32"])
+def test_racks_that_hold_a_leaf_and_its_servers_have_copper(racked, more, run) -> None:
+    """Two servers of A100s and a leaf of 16 NPUs: a rack of 15 kW powers them."""
+    plan = racked(more, n=2, of=A100)
+    comparison = compared_by(plan)
+    [one] = comparison.candidates
+    assert not blocked(comparison)
+    assert _kinds(one) == {"copper"}
+    assert one.facility.n_servers_per_rack == 2
+    notes = json.loads(run("optimize", plan, "--json").out)["notes"]
+    told = any(
+        note.startswith("dim2: a bill has 16 NPUs and their leaf in one rack") for note in notes
+    )
+    assert told == (not more)
+
+
+def test_racks_hold_no_more_servers_than_the_plan_says(racked) -> None:
+    """Racks of 30 kW power four servers of A100s: the plan has two in each, and 64 racks."""
+    bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    Path("own.yaml").write_text(bundled.replace("power_limit_W: 15000", "power_limit_W: 30000"))
+    for more, n_servers in ((", npus_per_rack: 16", 2), ("", 4)):
+        plan = racked(more, n=2, of=A100)
+        [one] = compared_by(plan, "--parts", "own.yaml").candidates
+        assert _kinds(one) == {"copper"}
+        assert one.facility.n_servers_per_rack == n_servers
+        assert one.facility.n_server_racks == 128 // n_servers

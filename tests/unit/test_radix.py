@@ -1,0 +1,104 @@
+"""Switches of more ports than a plan's groups fill are not compared as if that were their price."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from libra_planner.procurement.readiness import cage_texts, open_points, shared_cages
+from libra_planner.views.report.basis import risk_section
+from libra_planner.views.report.decision import decision_section
+from tests.comparisons import compared_by
+
+SET = '--set "fabric.topology=SW(8)_[SW(64)_SW(4)]"'
+
+
+@pytest.fixture
+def plans(tmp_path, monkeypatch, run) -> Path:
+    """2:1 with switches of 64 ports, and of 128 with 32 and with 64 servers on a leaf."""
+    monkeypatch.chdir(tmp_path)
+    asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "2048", "--taper", "2")
+    assert run("init", *asked, "--nic", "400Gbps", "-o", "own.yaml").code == 0
+    text = Path("own.yaml").read_text()
+    text = text.replace("parallelism: auto", "parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}")
+    more = text.replace("port_speed: 400 Gbps", "port_speed: 400 Gbps, switch_radix: 128")
+    Path("own.yaml").write_text(text)
+    Path("half.yaml").write_text(more)
+    Path("full.yaml").write_text(more.replace("[SW(32)_SW(8)]", "[SW(64)_SW(4)]"))
+    # Switches at what she was quoted: of twice the ports for 1.5 times the price.
+    rows = "switch-64x400g,50000\nswitch-128x400g,75000\n".splitlines()
+    quoted = "".join(f"{row},each,USD,2026-11-01,Acme\n" for row in rows)
+    Path("q.csv").write_text(f"item,price,unit,currency,date,seller\n{quoted}")
+    return tmp_path
+
+
+def test_free_ports_that_decide_against_a_design_are_said(plans) -> None:
+    """The same hosts on full leaves cost what the sentence says, and come first."""
+    quoted = ("--prices", "q.csv", "--as-of", "2026-11-02")
+    two = compared_by("own.yaml", "half.yaml", *quoted)
+    assert two.candidates[two.chosen].letter == "A"
+    [said] = [text for text in open_points(two) if "ports of B" in text]
+    assert said.startswith("5,120 of 8,192 leaf ports of B are free, and a network of fewer ")
+    assert ": B would come before A by price and by work per dollar; --set" in said
+    assert SET in said
+    assert f"Open: {said}." in decision_section(two).lead
+    filled = compared_by("half.yaml", "full.yaml", *quoted)
+    half, full = (float(one.bill.total_usd) for one in filled.candidates)
+    found = filled.candidates[0].free_ports
+    # Racks follow the number of switches: they are no part of the network.
+    racks = [x.bill.usd_by(lambda line: line.part.name)["rack"] for x in filled.candidates]
+    assert half - full - float(racks[0] - racks[1]) == pytest.approx(float(found.refill_saved_usd))
+    assert compared_by("own.yaml", "full.yaml", *quoted).chosen == 1
+
+
+def test_free_ports_that_change_nothing_are_not_said(plans) -> None:
+    """At list prices for 64 ports and a dear switch of 128, full leaves would not help."""
+    text = Path("q.csv").read_text().replace("128x400g,75000", "128x400g,190000")
+    Path("q.csv").write_text(text)
+    two = compared_by("own.yaml", "half.yaml", "--prices", "q.csv", "--as-of", "2026-11-02")
+    assert two.candidates[1].free_ports
+    assert not any("ports of B" in text for text in open_points(two))
+
+
+def test_an_option_of_more_ports_is_not_beaten_by_its_free_ports_in_silence(run) -> None:
+    """Of 1 x 400 Gbit/s at 4:1, 128 ports lose by $1.12M on leaves of which 31% are used."""
+    asked = "fabric.bill_options.nics=1 x 400 Gbps"
+    found = json.loads(run("optimize", "0b_bill", "--set", asked, "--json").out)
+    [note] = [text for text in found["notes"] if "switches of 128 ports: " in text]
+    assert "5,632 of 8,192 leaf ports stay free" in note
+    assert SET in note
+    alone = ("--set", "fabric.bill_options.switch_radix=128", "--set", asked)
+    full = ("--set", "fabric.topology=SW(8)_[SW(64)_SW(4)]")
+    bills = [
+        json.loads(run("optimize", "0b_bill", *alone, *more, "--json").out)["bill"]["usd"]
+        for more in ((), full)
+    ]
+    assert bills[1] < found["bill"]["usd"] < bills[0]
+
+
+def test_modules_of_cages_with_several_ports_are_an_assumption(plans) -> None:
+    """64 leaves x 32 links to hosts have one end in a switch, 64 x 16 links to spines have two."""
+    comparison = compared_by("own.yaml")
+    [one] = comparison.candidates
+    n_ends = 64 * 32 + 2 * 64 * 16
+    key = ("switch-64x400g", 2, "optic-400g-sr4")
+    assert shared_cages(one) == {key: n_ends}
+    own = [x for x in risk_section(comparison).paragraphs if "one module for each link end" in x]
+    assert own == [f"A: {text}." for text in cage_texts(one)]
+    assert f"{n_ends:,} optic-400g-sr4 at its ports" in own[0]
+    bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    Path("own-parts.yaml").write_text(bundled.replace("    ports_per_cage: 2\n", ""))
+    [single] = compared_by("own.yaml", "--parts", "own-parts.yaml").candidates
+    assert not shared_cages(single)
+    assert single.bill.total_usd == one.bill.total_usd
+
+
+def test_only_a_switch_has_cages(plans, run) -> None:
+    bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    wrong = bundled.replace("    reach_m: 100\n", "    reach_m: 100\n    ports_per_cage: 2\n", 1)
+    Path("wrong.yaml").write_text(wrong)
+    done = run("report", "own.yaml", "--parts", "wrong.yaml", "-o", "r")
+    assert done.code == 2
+    assert "got ports_per_cage of a optic, expected it of a switch only" in done.err
