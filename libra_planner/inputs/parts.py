@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
@@ -40,6 +40,7 @@ from libra_planner.reading.models import (
     core_fields,
     validated,
 )
+from libra_planner.reading.overlays import bases, read_catalogue
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Power = Annotated[float, Field(ge=0, le=1e9)]
@@ -322,6 +323,8 @@ class PartsSpec(FileModel):
 
     Parameters
     ----------
+    base : Catalogue that this one adds to, such as parts, the bundled one: what it says holds where
+        this one says nothing. A price is replaced whole.
     exchange_rates : What other currencies are worth, by the name that prices write, such as EUR.
     parts : Parts by name.
     assumptions : What no part says: how a cluster is built, run and paid for.
@@ -330,6 +333,7 @@ class PartsSpec(FileModel):
     kind: Literal["parts"]
     source: SourceText
     as_of: AsOf
+    base: Text | None = None
     exchange_rates: dict[str, ExchangeRateSpec] = Field(default={})
     parts: Annotated[dict[Text, PartSpec], Field(min_length=1)]
     assumptions: AssumptionsSpec
@@ -350,12 +354,14 @@ class Catalogue:
     path : of the file.
     npu_catalogue : the file that its NPU is from.
     parts, assumptions : what it says.
+    bases : files that it is based on.
     """
 
     path: Path
     npu_catalogue: Path
     parts: bill.Parts = field(repr=False)
     assumptions: bill.Assumptions = field(repr=False)
+    bases: tuple[Path, ...] = ()
 
 
 def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalogue:
@@ -378,12 +384,24 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     'published'
     """
     path = bundled.resolve("parts", name, beside)
-    document = read_document(path)
-    reader = _PartsReader(document, validated(PartsSpec, document), path.parent, path.stem)
+    document = read_catalogue("parts", path)
+    try:
+        spec = validated(PartsSpec, document)
+    except SpecError as error:
+        raise SpecError(*map(_told_of_base, error.faults)) from None
+    reader = _PartsReader(document, spec, path.parent, path.stem)
     parts, assumptions = reader.parts(), reader.required(reader.assumptions())
     npus = reader.spec.assumptions.npu.catalogue or BUNDLED_CATALOGUE
     file = bundled.resolve("npu-catalogues", npus, path.parent)
-    return Catalogue(path, file, parts, assumptions)
+    return Catalogue(path, file, parts, assumptions, tuple(bases("parts", path)))
+
+
+def _told_of_base(fault: Fault) -> Fault:
+    """A section that a catalogue lacks, with how it takes that of the bundled one."""
+    if fault.path not in ("parts", "assumptions") or fault.got != "got nothing":
+        return fault
+    fix = f"write base: {BUNDLED_PARTS}, and only what you add to the bundled one or change"
+    return replace(fault, fix=fix)
 
 
 @dataclass

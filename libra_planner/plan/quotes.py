@@ -30,6 +30,7 @@ from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
 from libra_planner.reading.models import FileModel, Model, Price, Text, validated
+from libra_planner.reading.overlays import read_catalogue
 from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
@@ -377,7 +378,7 @@ def known_items(book: PriceBook | None, parts: str) -> Known:
 
 def _listed(parts: str) -> dict[str, Listed | None]:
     """The parts of a catalogue with the ends of their prices; none where the file is not one."""
-    found = read_document(bundled.resolve("parts", parts, None)).value
+    found = read_catalogue("parts", bundled.resolve("parts", parts, None)).value
     whole = found if isinstance(found, dict) else {}
     listed, rates = whole.get("parts"), whole.get("exchange_rates")
     return {

@@ -34,7 +34,8 @@ def quoted_bill(bill: Bill, quotes: Sequence[Quote], tax_fraction: float = 0.0) 
     lines: Sequence[Line] = bill.lines
     if by_item:
         lines = [
-            replace(line, part=_quoted(line.part, by_item.get(line.part.name))) for line in lines
+            replace(line, part=quoted_part(line.part, by_item.get(line.part.name)))
+            for line in lines
         ]
     return Bill((*lines, *_support(lines)), tax_fraction if tax is None else tax)
 
@@ -57,7 +58,8 @@ def support_name(part: Part) -> str:
     return f"support of {part.name}"
 
 
-def _quoted(part: Part, quote: Quote | None) -> Part:
+def quoted_part(part: Part, quote: Quote | None) -> Part:
+    """A part at its quote; as it is without one."""
     if quote is None:
         return part
     support_usd = to_cents(quote.support_usd) if quote.support_usd else None
