@@ -21,7 +21,7 @@ from libra_planner.plan.npus import (
     catalogue_npu,
 )
 from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.plan.quotes import Date
+from libra_planner.plan.quotes import Currency, Date
 from libra_planner.plan.training import plan_spec
 from libra_planner.procurement import bill
 from libra_planner.procurement.run import HOUR_S, YEAR_S
@@ -66,7 +66,7 @@ class PartPriceSpec(Model):
     amount: Annotated[Price, Field(gt=0)]
     low: Annotated[Price, Field(gt=0)] | None = None
     high: Annotated[Price, Field(gt=0)] | None = None
-    currency: Text = "USD"
+    currency: Currency = "USD"
     confidence: Confidence
     as_of: AsOf
     source: SourceText
@@ -334,7 +334,7 @@ class PartsSpec(FileModel):
     source: SourceText
     as_of: AsOf
     base: Text | None = None
-    exchange_rates: dict[str, ExchangeRateSpec] = Field(default={})
+    exchange_rates: dict[Currency, ExchangeRateSpec] = Field(default={})
     parts: Annotated[dict[Text, PartSpec], Field(min_length=1)]
     assumptions: AssumptionsSpec
 

@@ -13,7 +13,9 @@ from libra_planner.units import gigabytes_per_s
 
 NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
 COPPER, ACTIVE_OPTICAL, FIBRE, RACK, LINK = "copper", "active_optical", "fibre", "rack", "link"
-"""Kinds of parts; an NPU comes from its own catalogue, a link from the price book."""
+SERVICE = "service"
+"""Kinds of parts; an NPU comes from its own catalogue, a link from the price book, a service from
+quotes."""
 
 CABLING = (OPTIC, COPPER, ACTIVE_OPTICAL, FIBRE)
 """Kinds that the length of a cable decides."""
@@ -404,8 +406,8 @@ class Assumptions:
 
 
 COMPUTE, NETWORK, FACILITY = "compute", "network", "facility"
-FRONTEND, STORAGE, SUPPORT = "frontend", "storage", "support"
-GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY, SUPPORT)
+FRONTEND, STORAGE, SUPPORT, SERVICES = "frontend", "storage", "support", "services"
+GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY, SUPPORT, SERVICES)
 """What lines are summed by; the network is that of the design."""
 NETWORKS = (NETWORK, FRONTEND, STORAGE)
 

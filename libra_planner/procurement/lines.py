@@ -38,7 +38,7 @@ from libra_planner.procurement.bill import (
 )
 from libra_planner.procurement.bought.choices import Naming, choice, named_parts, refuse_unfit
 from libra_planner.procurement.bought.scale_up import domain_line
-from libra_planner.procurement.quotes import quoted_bill
+from libra_planner.procurement.quotes import lump_lines, quoted_bill
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 
@@ -475,7 +475,7 @@ def system_bill(
     whole = Bill(tuple(lines))
     facility = _facility(whole, assumed, n_servers)
     racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks - facility.n_own_racks)
-    lines = [*whole.lines, *([racks] if racks.n_units else [])]
+    lines = [*whole.lines, *([racks] if racks.n_units else []), *lump_lines(shop.quotes)]
     return quoted_bill(
         Bill(bill.with_one_stock(lines)), shop.quotes, assumed.tax_fraction
     ), facility

@@ -8,7 +8,17 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import QUOTED
 from libra_planner.costs.quotes import TAX, Quote, quoted_parts, quoted_tax
-from libra_planner.procurement.bill import SUPPORT, ZERO, Bill, Line, Part, Price, to_cents
+from libra_planner.procurement.bill import (
+    SERVICE,
+    SERVICES,
+    SUPPORT,
+    ZERO,
+    Bill,
+    Line,
+    Part,
+    Price,
+    to_cents,
+)
 
 
 def quoted_bill(bill: Bill, quotes: Sequence[Quote], tax_fraction: float = 0.0) -> Bill:
@@ -51,6 +61,19 @@ def _support(lines: Sequence[Line]) -> Iterator[Line]:
             own = replace(own, list_amount=None, discount_fraction=0.0)
             n_units = sum(line.n_units for line in supported if line.part.name == part.name)
             yield Line(SUPPORT, "all", Part(name, SUPPORT, what, own), n_units)
+
+
+def lump_lines(quotes: Sequence[Quote]) -> Iterator[Line]:
+    """Money that a bill counts once, such as freight: a line for each item, without a price yet.
+
+    >>> freight = Quote("freight", 9e5, "Cargo Co", "2026-11-02", is_lump=True)
+    >>> bill = quoted_bill(Bill(tuple(lump_lines([freight]))), [freight])
+    >>> bill.total_usd, bill.lines[0].group
+    (Decimal('900000.00'), 'services')
+    """
+    for quote in quotes:
+        if quote.is_lump:
+            yield Line(SERVICES, "all", Part(quote.item, SERVICE, "lump sum, counted once"), 1)
 
 
 def support_name(part: Part) -> str:

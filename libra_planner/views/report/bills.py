@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from libra_planner.procurement.bill import GROUPS, SUPPORT, Bill, Fit, Line, Part
+from libra_planner.procurement.bill import GROUPS, SERVICES, SUPPORT, Bill, Fit, Line, Part
 from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
@@ -363,7 +363,8 @@ def _group_table(one: Candidate) -> Table:
     letter, total = one.letter.lower(), one.bill.total_usd
     at, share = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/", "[c1]/[t1]" if total else ""
     bills = {group: one.bill.of(group) for group in GROUPS}
-    groups = [group for group in GROUPS if group != SUPPORT or bills[group].lines]
+    quoted = (SUPPORT, SERVICES)
+    groups = [group for group in GROUPS if group not in quoted or bills[group].lines]
     columns: dict[str, Callable[[str], Value]] = {
         "Group": str,
         "Extended": lambda group: usd(bills[group].total_usd, f"{at}r8])"),
