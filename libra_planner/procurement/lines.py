@@ -370,8 +370,8 @@ class FabricShop:
             n_ports = one.n_switches * max(switch.n_ports, radix)
             note = f"{n_used:,} ports used, {n_ports - n_used:,} free"
             own = bought_line(f"{tier}, {one.tier}", found, one.n_switches, note)
-            counts = {"n_ports": n_ports, "n_free_ports": n_ports - n_used}
-            yield replace(own, **counts, speed_Bps=need.speed_Bps)
+            own = replace(own, n_ports=n_ports, n_free_ports=n_ports - n_used)
+            yield replace(own, speed_Bps=need.speed_Bps)
         for cable in parts.cables:
             yield from self.cable_lines(f"{tier}, {cable.joins}", cable, settings)
 
