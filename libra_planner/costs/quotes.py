@@ -76,6 +76,7 @@ class Quote:
     list_amount : the price of one there before its discount; 0 where the file names none.
     discount_fraction : that its price has got already.
     is_chosen : whether the file chooses it, whatever others ask.
+    is_lump : whether it is money that a bill counts once, such as freight.
     listed : the catalogue's own price; ``None`` where it has none.
     day : on which it has to hold, YYYY-MM-DD; empty where nobody says.
     unpriced : items of its file that nobody has priced yet.
@@ -111,6 +112,7 @@ class Quote:
     list_amount: float = 0.0
     discount_fraction: float = 0.0
     is_chosen: bool = False
+    is_lump: bool = False
     listed: Listed | None = field(default=None, compare=False)
     day: str = field(default="", compare=False)
     unpriced: tuple[str, ...] = field(default=(), compare=False)

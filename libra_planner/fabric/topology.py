@@ -294,6 +294,7 @@ class SwitchSettings:
     switch_port_Bps : speed of a switch's ports; ``None`` for that of a NIC in one plane.
     uplink_Bps : of a link between switches; ``None`` for that of a switch's ports.
     n_reserved : positions on the leaves that stay free of NPUs, such as for management.
+    parts : names of the parts that it is bought as, by their kind; of other kinds a bill chooses.
     """
 
     switch_radix: int = 64
@@ -317,6 +318,7 @@ class SwitchSettings:
     switch_port_Bps: float | None = None
     uplink_Bps: float | None = None
     n_reserved: int = 0
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def uplink_ratio(self) -> int:

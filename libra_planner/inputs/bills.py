@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from libra_planner.costs.bills import BillTable, FabricOption
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import realize
 from libra_planner.inputs.parts import BUNDLED_PARTS, Catalogue, load_parts, plan_npu
@@ -25,9 +25,9 @@ from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
+from libra_planner.procurement.bought.servers import Facility, server_with
 from libra_planner.procurement.lines import Book, FabricShop, Purchase
 from libra_planner.procurement.options import fabric_options, option_fault
-from libra_planner.procurement.servers import Facility, server_with
 from libra_planner.reading.document import Document
 
 
@@ -147,6 +147,7 @@ def billed(problem: Problem, bills: Bills, npu: Part | None) -> Problem:
         try:
             whole, bill = _bought(problem, option, bills, npu)
         except SpecError as error:
+            refuse(x.located(problem.place(x.path)) for x in error.faults if x.is_misspelt)
             left_out.append((option, "; ".join(fault.got for fault in error.faults)))
             continue
         if bill.missing:

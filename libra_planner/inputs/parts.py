@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ from libra_planner.plan.npus import (
     catalogue_npu,
 )
 from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.plan.quotes import Date
+from libra_planner.plan.quotes import Currency, Date
 from libra_planner.plan.training import plan_spec
 from libra_planner.procurement import bill
 from libra_planner.procurement.run import HOUR_S, YEAR_S
@@ -40,6 +40,7 @@ from libra_planner.reading.models import (
     core_fields,
     validated,
 )
+from libra_planner.reading.overlays import bases, read_catalogue
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Power = Annotated[float, Field(ge=0, le=1e9)]
@@ -65,7 +66,7 @@ class PartPriceSpec(Model):
     amount: Annotated[Price, Field(gt=0)]
     low: Annotated[Price, Field(gt=0)] | None = None
     high: Annotated[Price, Field(gt=0)] | None = None
-    currency: Text = "USD"
+    currency: Currency = "USD"
     confidence: Confidence
     as_of: AsOf
     source: SourceText
@@ -327,6 +328,8 @@ class PartsSpec(FileModel):
 
     Parameters
     ----------
+    base : Catalogue that this one adds to, such as parts, the bundled one: what it says holds where
+        this one says nothing. A price is replaced whole.
     exchange_rates : What other currencies are worth, by the name that prices write, such as EUR.
     parts : Parts by name.
     assumptions : What no part says: how a cluster is built, run and paid for.
@@ -335,7 +338,8 @@ class PartsSpec(FileModel):
     kind: Literal["parts"]
     source: SourceText
     as_of: AsOf
-    exchange_rates: dict[str, ExchangeRateSpec] = Field(default={})
+    base: Text | None = None
+    exchange_rates: dict[Currency, ExchangeRateSpec] = Field(default={})
     parts: Annotated[dict[Text, PartSpec], Field(min_length=1)]
     assumptions: AssumptionsSpec
 
@@ -355,12 +359,14 @@ class Catalogue:
     path : of the file.
     npu_catalogue : the file that its NPU is from.
     parts, assumptions : what it says.
+    bases : files that it is based on.
     """
 
     path: Path
     npu_catalogue: Path
     parts: bill.Parts = field(repr=False)
     assumptions: bill.Assumptions = field(repr=False)
+    bases: tuple[Path, ...] = ()
 
 
 def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalogue:
@@ -383,12 +389,24 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     'published'
     """
     path = bundled.resolve("parts", name, beside)
-    document = read_document(path)
-    reader = _PartsReader(document, validated(PartsSpec, document), path.parent, path.stem)
+    document = read_catalogue("parts", path)
+    try:
+        spec = validated(PartsSpec, document)
+    except SpecError as error:
+        raise SpecError(*map(_told_of_base, error.faults)) from None
+    reader = _PartsReader(document, spec, path.parent, path.stem)
     parts, assumptions = reader.parts(), reader.required(reader.assumptions())
     npus = reader.spec.assumptions.npu.catalogue or BUNDLED_CATALOGUE
     file = bundled.resolve("npu-catalogues", npus, path.parent)
-    return Catalogue(path, file, parts, assumptions)
+    return Catalogue(path, file, parts, assumptions, tuple(bases("parts", path)))
+
+
+def _told_of_base(fault: Fault) -> Fault:
+    """A section that a catalogue lacks, with how it takes that of the bundled one."""
+    if fault.path not in ("parts", "assumptions") or fault.got != "got nothing":
+        return fault
+    fix = f"write base: {BUNDLED_PARTS}, and only what you add to the bundled one or change"
+    return replace(fault, fix=fix)
 
 
 @dataclass

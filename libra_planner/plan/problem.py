@@ -155,7 +155,10 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     return [fault for fault in builder.faults if fault.path not in known]
 
 
-_NAMED = ("constraints", "objective", "prices", "fabric.link_options", "fabric.bill_options")
+_NAMED = (
+    *("constraints", "objective", "prices", "fabric.link_options", "fabric.bill_options"),
+    "fabric.realization.parts",
+)
 """Keys that messages of the optimizer name."""
 
 

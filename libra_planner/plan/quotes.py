@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from libra_planner.costs.currencies import currency_code
 from libra_planner.costs.prices import PriceBook
 from libra_planner.costs.quotes import (
     FARTHEST,
@@ -30,13 +31,14 @@ from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
 from libra_planner.reading.models import FileModel, Model, Price, Text, validated
+from libra_planner.reading.overlays import read_catalogue
 from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
 OFFERED = ("part_number", "lead_time_days", "support", "discount")
 CHOSEN = "chosen"
-EACH, PER_GBPS, PERCENT = "each", "per GB/s", "percent"
+EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount")
 _CSV = (".csv", ".txt")
 _ROW = re.compile(r"quotes\.(\d+)\.?")
@@ -57,16 +59,23 @@ Date: TypeAlias = Annotated[
 """A day, YYYY-MM-DD."""
 
 
+Currency: TypeAlias = Annotated[Text, AfterValidator(currency_code)]
+"""A currency by its code."""
+
+
 class QuoteSpec(Model):
     """What a seller asks for one item; the columns of a CSV file have the same names.
 
     Parameters
     ----------
-    item : A part of the parts catalogue, an NPU, a part of a tier, such as pod.nic, or tax.
-    price : Price of one unit; of a tier's part per GB/s; of tax in percent of everything.
+    item : A part of the parts catalogue, an NPU, a part of a tier, such as pod.nic, or tax; with
+        the unit lump any other name, such as freight.
+    price : Price of one unit; of a tier's part per GB/s; of tax in percent of everything; of a lump
+        sum all of it.
     seller : Who asks the price.
     date : Day of the quote, such as 2026-11-02.
-    unit : each (default), per GB/s for a part of a tier, or percent for tax.
+    unit : each (default), per GB/s for a part of a tier, percent for tax, or lump for money that a
+        bill counts once, such as freight.
     currency : USD (default); another one needs a rate.
     rate : What one unit of the currency is worth in USD.
     valid_until : Last day on which the offer holds, such as 2026-12-31; without it the offer does
@@ -84,8 +93,8 @@ class QuoteSpec(Model):
     price: Annotated[Price, Field(gt=0)]
     seller: Text
     date: Date
-    unit: Literal["each", "per GB/s", "percent"] = "each"
-    currency: Text = "USD"
+    unit: Literal["each", "per GB/s", "percent", "lump"] = "each"
+    currency: Currency = "USD"
     rate: Annotated[float, Field(gt=0, le=1e6)] | None = None
     valid_until: Date | None = None
     note: Text | None = None
@@ -165,7 +174,7 @@ def load_quotes(
     on, offers = as_of or today(), dict[str, dict[str, Quote]]()
     for i, spec in enumerate(specs):
         place, item = document.place(("quotes", i)), _named(spec.item, known)
-        faults += (fault.located(place) for fault in _faults(spec))
+        faults += (fault.located(place) for fault in _faults(spec, is_known=item in known))
         found, seller = offers.setdefault(item, {}), "" if item == TAX else spec.seller.casefold()
         one = _quote(spec, item, place)
         found[seller] = replace(one, day=on, listed=known.get(item), unpriced=tuple(unpriced))
@@ -251,7 +260,7 @@ def _item_faults(document: Document, known: Known) -> list[Fault]:
     faults = []
     tiers = [name for name in known if "." in name]
     for i, row in enumerate(_rows(document)):
-        item = row.get("item") if isinstance(row, dict) else None
+        item = row.get("item") if isinstance(row, dict) and row.get("unit") != LUMP else None
         if isinstance(item, str) and _named(item, known) not in known:
             if not tiers and _tier_part(item):
                 continue  # Nobody says which price book is meant.
@@ -259,6 +268,7 @@ def _item_faults(document: Document, known: Known) -> list[Fault]:
             expected = "expected a part of the catalogue, an NPU, or a part of a tier of the book"
             some = f"write e.g. {tiers[0]}" if tiers else "write e.g. pod.nic"
             fix = near if near.startswith("did") else f"{some}, or a name of the catalogue"
+            fix += f"; money that is counted once, such as freight, has the unit {LUMP}"
             place = document.place(("quotes", i, "item"))
             faults.append(Fault(f"got {item!r}", expected, fix, "item", place))
     return faults
@@ -327,6 +337,7 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         discount_fraction=float(off),
         rate=spec.rate or 1.0,
         is_chosen=spec.chosen == "yes",
+        is_lump=spec.unit == LUMP,
         file=file,
         place=place,
     )
@@ -343,22 +354,32 @@ def _tier_part(item: str) -> tuple[str, str] | None:
     return Quote(item, 0.0, "", "").tier_part
 
 
-def _faults(spec: QuoteSpec) -> Iterable[Fault]:
+def _faults(spec: QuoteSpec, *, is_known: bool) -> Iterator[Fault]:
     """What is wrong with a quote by itself."""
     is_tier, is_tax = _tier_part(spec.item) is not None, spec.item == TAX
-    unit = PER_GBPS if is_tier else PERCENT if is_tax else EACH
     offered = spec.support or spec.part_number or spec.n_lead_days or spec.discount
     if (is_tier or is_tax) and offered:
         got = f"got part_number, lead_time_days, support or discount of {spec.item}"
         yield Fault(got, "expected them of parts and NPUs", "remove them", "item")
+    if spec.unit == LUMP and spec.support:
+        got, fix = f"got support of {spec.item}, a lump sum", "write it as a lump sum of its own"
+        yield Fault(got, "expected none", fix, "support")
     if is_tax and not (spec.price <= 100 and spec.currency == "USD"):
         got = f"got tax of {spec.price:g} {spec.currency}"
         yield Fault(got, "expected at most 100 percent", "write e.g. 8.25", "price")
-    if spec.unit != unit and (is_tier or is_tax or "." not in spec.item):
-        what = "a part of a tier" if is_tier else "a part of a catalogue"
-        what = "a share of everything" if is_tax else what
-        got = f"got {spec.item}, {what}, {spec.unit}"
-        yield Fault(got, f"expected its price {unit}", f"write {unit} as its unit", "unit")
+    yield from _unit_faults(spec, is_known=is_known)
+
+
+def _unit_faults(spec: QuoteSpec, *, is_known: bool) -> Iterator[Fault]:
+    """What is wrong with the unit of an item; what is no item is said elsewhere."""
+    is_tier, is_tax = _tier_part(spec.item) is not None, spec.item == TAX
+    unit = PER_GBPS if is_tier else PERCENT if is_tax else EACH
+    if spec.unit == unit or not (is_tier or is_tax or is_known):
+        return
+    what = "a part of a tier" if is_tier else "a part of a catalogue"
+    what = "a share of everything" if is_tax else what
+    got = f"got {spec.item}, {what}, {spec.unit}"
+    yield Fault(got, f"expected its price {unit}", f"write {unit} as its unit", "unit")
 
 
 def known_items(book: PriceBook | None, parts: str) -> Known:
@@ -377,7 +398,7 @@ def known_items(book: PriceBook | None, parts: str) -> Known:
 
 def _listed(parts: str) -> dict[str, Listed | None]:
     """The parts of a catalogue with the ends of their prices; none where the file is not one."""
-    found = read_document(bundled.resolve("parts", parts, None)).value
+    found = read_catalogue("parts", bundled.resolve("parts", parts, None)).value
     whole = found if isinstance(found, dict) else {}
     listed, rates = whole.get("parts"), whole.get("exchange_rates")
     return {

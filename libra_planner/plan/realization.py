@@ -96,6 +96,38 @@ Wiring: TypeAlias = Annotated[
 ]
 
 
+PartNames: TypeAlias = Annotated[
+    list[Text],
+    Field(min_length=1, max_length=20),
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=Text | list[Text],
+    ),
+]
+
+
+class PartNamesSpec(Model):
+    """Parts of the catalogue that a network is bought as; each stands in for all others of a kind.
+
+    Of several names of a kind the cheapest that fits a need is taken. Kinds without a name are
+    chosen by price, as everywhere.
+
+    Parameters
+    ----------
+    nic : NIC, such as nic-400g, or a list of names.
+    switch : Switch, such as switch-64x400g, or a list of names.
+    optic : Optic, such as optic-400g-sr4, or a list of names.
+    copper : Copper cable, such as dac-400g, or a list of names.
+    active_optical : Active optical cable, such as aoc-400g, or a list of names.
+    """
+
+    nic: PartNames | None = None
+    switch: PartNames | None = None
+    optic: PartNames | None = None
+    copper: PartNames | None = None
+    active_optical: PartNames | None = None
+
+
 class SwitchSpec(Model):
     """How a switch dimension is built; what is not given keeps its default.
 
@@ -122,6 +154,8 @@ class SwitchSpec(Model):
         of 800 Gbit/s then takes two NICs of 400.
     uplink_Bps : Speed of a link between switches, where it is not that of a switch's port.
     n_reserved : Positions on the leaves that stay free of NPUs, such as for management.
+    parts : Parts of the catalogue that a bill buys, by kind, such as {switch: acme-64x400g};
+        others are chosen by price.
     """
 
     preset: Text | None = None
@@ -139,6 +173,7 @@ class SwitchSpec(Model):
     switch_port_Bps: Speed | None = Field(default=None, alias="port")
     uplink_Bps: Speed | None = Field(default=None, alias="port_up")
     n_reserved: Annotated[int, Field(ge=0, le=_MOST_FAILED)] = Field(default=0, alias="reserve")
+    parts: PartNamesSpec = PartNamesSpec()
 
 
 def _with_overrides(schema: dict[str, Any]) -> None:
@@ -297,12 +332,14 @@ class _RealizationReader(FaultCollector):
         values: dict[str, Any] = {
             name: None if value == AUTO else value
             for name, value in spec
-            if name in spec.model_fields_set and hasattr(base, name)
+            if name in spec.model_fields_set and hasattr(base, name) and name != "parts"
         }
         if spec.preset or start:
             self._note_overrides(spec.preset or start, base, values, key)
         if "failed_links" in spec.model_fields_set:
             values |= dict(spec.failed_links)
+        named = {kind: tuple(names) for kind, names in spec.parts if names}
+        values["parts"] = tuple((dict(base.parts) | named).items())
         return replace(base, **values)
 
     def _note_overrides(

@@ -13,7 +13,9 @@ from libra_planner.units import gigabytes_per_s
 
 NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
 COPPER, ACTIVE_OPTICAL, FIBRE, RACK, LINK = "copper", "active_optical", "fibre", "rack", "link"
-"""Kinds of parts; an NPU comes from its own catalogue, a link from the price book."""
+SERVICE = "service"
+"""Kinds of parts; an NPU comes from its own catalogue, a link from the price book, a service from
+quotes."""
 
 CABLING = (OPTIC, COPPER, ACTIVE_OPTICAL, FIBRE)
 """Kinds that the length of a cable decides."""
@@ -166,6 +168,72 @@ class Part:
         return self.port_speed_Bps >= speed_Bps * (1 - _ROUNDING)
 
 
+MEDIA = (COPPER, ACTIVE_OPTICAL, OPTIC)
+"""Kinds of what joins two ports."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a link, or the end of one, needs of a part.
+
+    Parameters
+    ----------
+    kinds : of parts that may do.
+    speed_Bps : of each port, or of the whole cable or optic, one direction.
+    n_ports : of a switch.
+    reach_m : of a cable or optic.
+    """
+
+    kinds: tuple[str, ...]
+    speed_Bps: float
+    n_ports: int = 0
+    reach_m: float = 0.0
+
+    def is_met_by(self, part: Part) -> bool:
+        """Whether a part of one of the kinds suffices."""
+        enough = part.n_ports >= self.n_ports and part.reach_m >= self.reach_m
+        return enough and part.carries(self.speed_Bps)
+
+    @property
+    def text(self) -> str:
+        """In words, such as "switch of 64 ports at 400 Gbit/s"."""
+        ports = f" of {self.n_ports} ports" if self.n_ports else ""
+        reach = f" over {self.reach_m:g} m" if self.reach_m else ""
+        return f"{self.kinds[-1]}{ports} at {gigabits_text(self.speed_Bps)}{reach}"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A part that fits a need.
+
+    Parameters
+    ----------
+    part : at its quote, where it has one.
+    usd : what the need costs with it: one with its support, and of optics two of them and their
+        fibre; ``None`` without a price.
+    """
+
+    part: Part
+    usd: Decimal | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which part is bought for a need, where others fit, too (C22).
+
+    Parameters
+    ----------
+    taken, others : the part, and the others, cheapest first.
+    is_named : whether the plan names it.
+    is_open : whether the need itself leaves it open: another part is alike, or a price decided.
+    """
+
+    taken: Fit
+    others: tuple[Fit, ...] = ()
+    is_named: bool = False
+    is_open: bool = False
+
+
 @dataclass(frozen=True)
 class Parts:
     """A parts catalogue.
@@ -179,8 +247,8 @@ class Parts:
     --------
     >>> slow = Part("s", "nic", "", port_speed_Bps=25e9)
     >>> parts = Parts({"s": slow, "f": Part("f", "nic", "", port_speed_Bps=50e9)})
-    >>> parts.port("nic", 30e9).name, parts.port("nic", 100e9).price is None
-    ('f', True)
+    >>> parts.port_speed_Bps(30e9) / 1e9, parts.named("f", "nic").name
+    (50.0, 'f')
     """
 
     by_name: Mapping[str, Part] = field(repr=False)
@@ -208,31 +276,18 @@ class Parts:
         found = self.by_name.get(name)
         return found if found is not None and found.kind == kind else missing(kind, name)
 
-    def port(self, kind: str, speed_Bps: float, *, n_ports: int = 0) -> Part:
-        """The part with the slowest port that suffices, then of the fewest ports.
+    def fitting(self, need: Need) -> list[Part]:
+        """Parts that suffice, of the slowest speed that does; of fewest ports or least reach first.
 
-        Where no part suffices, one that says what is missing, without a price.
+        Examples
+        --------
+        >>> wide = Part("w", "switch", "", port_speed_Bps=50e9, n_ports=128)
+        >>> parts = Parts({"w": wide, "n": replace(wide, name="n", n_ports=64)})
+        >>> [part.name for part in parts.fitting(Need((SWITCH,), 50e9, n_ports=64))]
+        ['n', 'w']
         """
-        return self._slowest((kind,), speed_Bps, n_ports=n_ports)
-
-    def medium(self, speed_Bps: float, length_m: float) -> Part:
-        """What joins two ports: the slowest medium that suffices, then that of least reach.
-
-        A price never decides: a cheaper medium that reaches is one to buy anyway, and a
-        design does not change because a price is missing.
-        """
-        return self._slowest((COPPER, ACTIVE_OPTICAL, OPTIC), speed_Bps, reach_m=length_m)
-
-    def _slowest(
-        self, kinds: tuple[str, ...], speed_Bps: float, *, n_ports: int = 0, reach_m: float = 0.0
-    ) -> Part:
-        for part in self.of_kind(*kinds):
-            if part.carries(speed_Bps) and part.n_ports >= n_ports and part.reach_m >= reach_m:
-                return part
-        speed = _gigabits_text(speed_Bps)
-        ports = f" of {n_ports} ports" if n_ports else ""
-        reach = f" over {reach_m:g} m" if reach_m else ""
-        return missing(kinds[-1], f"{kinds[-1]}{ports} at {speed}{reach}")
+        found = [part for part in self.of_kind(*need.kinds) if need.is_met_by(part)]
+        return [part for part in found if found[0].carries(part.port_speed_Bps)]
 
     def port_speed_Bps(self, bandwidth_Bps: float) -> float | None:
         """Speed of the slowest NIC that suffices, else of the fastest; ``None`` without NICs."""
@@ -242,7 +297,12 @@ class Parts:
         return chosen.port_speed_Bps if chosen else None
 
 
-def _gigabits_text(speed_Bps: float) -> str:
+def gigabits_text(speed_Bps: float) -> str:
+    """A speed as parts have it.
+
+    >>> gigabits_text(50e9)
+    '400 Gbit/s'
+    """
     return f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
 
 
@@ -348,8 +408,8 @@ class Assumptions:
 
 
 COMPUTE, NETWORK, FACILITY = "compute", "network", "facility"
-FRONTEND, STORAGE, SUPPORT = "frontend", "storage", "support"
-GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY, SUPPORT)
+FRONTEND, STORAGE, SUPPORT, SERVICES = "frontend", "storage", "support", "services"
+GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY, SUPPORT, SERVICES)
 """What lines are summed by; the network is that of the design."""
 NETWORKS = (NETWORK, FRONTEND, STORAGE)
 
@@ -387,6 +447,7 @@ class Line:
     speed_Bps : that its ports run at; 0 where nothing is chosen by its speed.
     n_covered : units that its spares stand in for; by default its own.
     length_m : of a cable, as it is assumed; 0 of all else.
+    choice : of its part, where others fit, too.
 
     Examples
     --------
@@ -406,6 +467,7 @@ class Line:
     speed_Bps: float = 0.0
     n_covered: int | None = None
     length_m: float = 0.0
+    choice: Choice | None = field(default=None, repr=False)
 
     @property
     def dimension(self) -> str:
@@ -581,7 +643,7 @@ class Bill:
         """The same in words; empty where all parts are as fast as the plan says."""
         places: dict[tuple[str, str], list[str]] = {}
         for one in self.faster_parts:
-            speeds = _gigabits_text(one.speed_Bps), _gigabits_text(one.sold_Bps)
+            speeds = gigabits_text(one.speed_Bps), gigabits_text(one.sold_Bps)
             places.setdefault(speeds, []).append(one.place)
         return "; ".join(
             f"nobody sells ports of {speed}: {' and '.join(named)} "

@@ -25,8 +25,9 @@ from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative, with_bills
 from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
+from libra_planner.procurement.bought.bridges import Bridge, bridges
+from libra_planner.procurement.bought.servers import Facility
 from libra_planner.procurement.run import Run, training_run
-from libra_planner.procurement.servers import Facility
 from libra_planner.routing.policy import Policy
 from libra_planner.step.bands import is_tie
 from libra_planner.step.model_training import ModelTraining
@@ -119,7 +120,7 @@ class Candidate:
     bought: lines.Purchase = field(repr=False)
     bill: Bill = field(repr=False)
     facility: Facility = field(repr=False)
-    bridges: tuple[lines.Bridge, ...] = field(repr=False)
+    bridges: tuple[Bridge, ...] = field(repr=False)
     n_tokens: int
     check: CheckReport | None = field(default=None, repr=False)
 
@@ -361,7 +362,7 @@ def candidate(
         bought=bought,
         bill=bill,
         facility=facility,
-        bridges=lines.bridges(with_bills(problem, None), bandwidth_Bps, bought, bill, server),
+        bridges=bridges(with_bills(problem, None), bandwidth_Bps, bought, bill, server),
         n_tokens=n_tokens,
         check=check,
     )

@@ -11,9 +11,19 @@ from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, design_parts, switch_parts
 from libra_planner.fabric.realization import realize
-from libra_planner.fabric.topology import Topology
-from libra_planner.procurement.bill import FIBRE, NETWORK, NIC, SWITCH, Bill, Line, with_one_stock
-from libra_planner.procurement.lines import FabricShop, Purchase
+from libra_planner.fabric.topology import SwitchSettings, Topology
+from libra_planner.procurement.bill import (
+    FIBRE,
+    MEDIA,
+    NETWORK,
+    NIC,
+    SWITCH,
+    Bill,
+    Line,
+    Need,
+    with_one_stock,
+)
+from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
 from libra_planner.procurement.quotes import quoted_bill
 
 _MANY_FREE, _MATERIAL = Decimal("0.25"), Decimal("0.01")
@@ -35,13 +45,19 @@ def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2
     return quoted_bill(Bill(with_one_stock(lines)), shop.quotes, shop.assumptions.tax_fraction)
 
 
-def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Iterator[Line]:
+def _lines(
+    network: ClusterNetwork,
+    shop: FabricShop,
+    n_per_fibre: int,
+    named: SwitchSettings | None = None,
+) -> Iterator[Line]:
+    """Lines of a network; ``named`` has the parts that a plan names for it."""
     order, clos, radix = network.order, network.clos, network.order.switch_radix
-    nic = shop.parts.port(NIC, order.nic_Bps)
-    yield Line(NETWORK, "host", nic, order.n_hosts * order.n_nics_per_host)
-    switch = shop.parts.port(SWITCH, order.speed_Bps, n_ports=radix)
+    nic = shop.choice(Need((NIC,), order.nic_Bps), named)
+    yield bought_line("host", nic, order.n_hosts * order.n_nics_per_host)
+    switch = shop.choice(Need((SWITCH,), order.speed_Bps, n_ports=radix), named)
     for tier in switch_parts(clos, order.settings, network.links[HOST_LEAF]):
-        yield Line(NETWORK, tier.tier, switch, tier.n_switches)
+        yield bought_line(tier.tier, switch, tier.n_switches)
     speeds = (clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
     n_managers = order.n_management_links
     cables = network.cables | {HOST_LEAF: network.cables[HOST_LEAF] - n_managers}
@@ -49,16 +65,18 @@ def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Itera
     if n_per_fibre == 2:
         for (joins, n_cables), speed_Bps in zip(cables.items(), speeds, strict=True):
             whole_Bps = speed_Bps * max(1, links[joins] // max(1, n_cables))
-            yield from shop.cable_lines(joins, CableParts(joins, n_cables, whole_Bps, 2 * n_cables))
+            own = CableParts(joins, n_cables, whole_Bps, 2 * n_cables)
+            yield from shop.cable_lines(joins, own, named)
         own = CableParts(HOST_LEAF, n_managers, clos.host_Bps, 2 * n_managers)
-        yield from shop.cable_lines("managers", own)
+        yield from shop.cable_lines("managers", own, named)
         return
     longest_m = max(shop.assumptions.cable_lengths_m[joins] for joins in network.cables)
-    twin = shop.parts.medium(2 * max(speeds), longest_m)
+    twin = shop.choice(Need(MEDIA, 2 * max(speeds), reach_m=longest_m), named)
     for place, n in network.transceivers(1).items():
-        yield Line(NETWORK, place, twin, n, "modules of two links")
+        yield bought_line(place, twin, n, "modules of two links")
     for joins, n_cables in network.cables.items():
-        yield Line(NETWORK, joins, shop.parts.named(twin.cable, FIBRE), n_cables)
+        fibre = shop.parts.named(twin.taken.part.cable, FIBRE)
+        yield Line(NETWORK, joins, fibre, n_cables)
 
 
 @dataclass(frozen=True)
@@ -114,7 +132,9 @@ def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
         network = cluster_network(order)
     except SpecError:
         return None
-    other = _priced(_lines(network, shop, 2), shop)
+    [tiers] = bought.design.topology.stacks
+    first = bought.design.dimensions[tiers[0]].settings
+    other = _priced(_lines(network, shop, 2, first), shop)
     saved_usd = own.total_usd - other.total_usd
     least_usd = _MATERIAL * own.total_usd
     if own.missing or other.missing or min(saved_usd, wasted.free_ports_usd) < least_usd:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from libra_planner.costs.prices import PricePart, tiers_without_nic
-from libra_planner.costs.quotes import Quote
+from libra_planner.costs.quotes import Quote, quoted_parts
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
@@ -24,9 +24,21 @@ from libra_planner.fabric.topology import (
 )
 from libra_planner.problem import Problem
 from libra_planner.procurement import bill
-from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Line, Part, Parts, Price
-from libra_planner.procurement.quotes import quoted_bill
-from libra_planner.procurement.servers import Facility, domain_line, facility
+from libra_planner.procurement.bill import (
+    MEDIA,
+    ZERO,
+    Assumptions,
+    Bill,
+    Choice,
+    Line,
+    Need,
+    Part,
+    Parts,
+    Price,
+)
+from libra_planner.procurement.bought.choices import Naming, choice, named_parts, refuse_unfit
+from libra_planner.procurement.bought.servers import Facility, domain_line, facility
+from libra_planner.procurement.quotes import lump_lines, quoted_bill
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 
@@ -262,7 +274,14 @@ class FabricShop:
     quotes: tuple[Quote, ...] = ()
 
     def lines(self, bought: Purchase) -> tuple[Line, ...]:
-        """Lines of all dimensions, innermost first."""
+        """Lines of all dimensions, innermost first.
+
+        Raises
+        ------
+        SpecError
+            For names of no part, or of parts that do not fit.
+        """
+        refuse_unfit([*self._namings(bought)], self.parts)
         found: list[Line] = []
         server, own = self.assumptions.server, included_domain(bought)
         if own is not None:
@@ -313,6 +332,35 @@ class FabricShop:
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 
+    def choice(self, need: Need, settings: SwitchSettings | None = None) -> Choice:
+        """The part that is bought for a need, as the plan names it or a price decides."""
+        return choice(need, self.parts, self._quotes, named_parts(settings))
+
+    @cached_property
+    def _quotes(self) -> dict[str, Quote]:
+        return quoted_parts(self.quotes)
+
+    def _namings(self, bought: Purchase) -> Iterator[Naming]:
+        """What the plan names for each network of parts."""
+        for dim, (built, parts, scale_out) in enumerate(bought.dimensions):
+            named, settings = named_parts(built.settings), built.settings
+            if named and scale_out and built.fabric is not None and settings is not None:
+                needs = [self._nic_need(built), self._switch_need(built, settings)]
+                needs += map(self._link_need, parts.cables)
+                yield Naming(dim, named, needs)
+
+    def _link_need(self, cable: CableParts) -> Need:
+        lengths_m = self.assumptions.cable_lengths_m
+        length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
+        return Need(MEDIA, cable.speed_Bps, reach_m=length_m)
+
+    def _nic_need(self, built: RealizedDimension) -> Need:
+        return Need((bill.NIC,), built.nic_Bps)
+
+    def _switch_need(self, built: RealizedDimension, settings: SwitchSettings) -> Need:
+        port_Bps = switch_port_Bps(settings, built.nic_Bps)
+        return Need((bill.SWITCH,), port_Bps, n_ports=settings.switch_radix)
+
     def scale_out_lines(self, built: RealizedDimension, parts: DimensionParts) -> Iterator[Line]:
         """NICs, switches, cables and optics of a switch dimension."""
         settings = built.settings
@@ -320,36 +368,46 @@ class FabricShop:
             return
         tier, nic_Bps = bill.place_of(built.label, built.tier), built.nic_Bps
         if parts.n_nics and built.tier not in tiers_without_nic(self.book.prices):
-            nic = self.parts.port(bill.NIC, nic_Bps)
-            yield Line(bill.NETWORK, f"{tier}, host", nic, parts.n_nics, speed_Bps=nic_Bps)
-        port_Bps = switch_port_Bps(settings, nic_Bps)
-        switch = self.parts.port(bill.SWITCH, port_Bps, n_ports=settings.switch_radix)
+            nic = self.choice(self._nic_need(built), settings)
+            own = bought_line(f"{tier}, host", nic, parts.n_nics)
+            yield replace(own, speed_Bps=nic_Bps)
+        need = self._switch_need(built, settings)
+        found = self.choice(need, settings)
+        switch = found.taken.part
         for one in parts.switches:
             # A part may have more ports than the design counts on.
             n_used = one.n_ports_used
             radix = (n_used + one.n_ports_free) // max(1, one.n_switches)
             n_ports = one.n_switches * max(switch.n_ports, radix)
             note = f"{n_used:,} ports used, {n_ports - n_used:,} free"
-            place, counts = f"{tier}, {one.tier}", (n_ports, n_ports - n_used)
-            yield Line(bill.NETWORK, place, switch, one.n_switches, note, *counts, port_Bps)
+            own = bought_line(f"{tier}, {one.tier}", found, one.n_switches, note)
+            own = replace(own, n_ports=n_ports, n_free_ports=n_ports - n_used)
+            yield replace(own, speed_Bps=need.speed_Bps)
         for cable in parts.cables:
-            yield from self.cable_lines(f"{tier}, {cable.joins}", cable)
+            yield from self.cable_lines(f"{tier}, {cable.joins}", cable, settings)
 
-    def cable_lines(self, tier: str, cable: CableParts) -> Iterator[Line]:
+    def cable_lines(
+        self, tier: str, cable: CableParts, settings: SwitchSettings | None = None
+    ) -> Iterator[Line]:
         """Cables of one kind, with their optics where they are long."""
-        lengths_m = self.assumptions.cable_lengths_m
-        length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
-        speed_Bps = cable.speed_Bps
-        medium = self.parts.medium(speed_Bps, length_m)
-        note = f"{length_m:g} m assumed"
+        need = self._link_need(cable)
+        speed_Bps, length_m = need.speed_Bps, need.reach_m
+        found = self.choice(need, settings)
+        medium, note = found.taken.part, f"{length_m:g} m assumed"
         if medium.kind != bill.OPTIC:
-            own = Line(bill.NETWORK, tier, medium, cable.n_cables, note, speed_Bps=speed_Bps)
-            yield replace(own, length_m=length_m)
+            own = bought_line(tier, found, cable.n_cables, note)
+            yield replace(own, speed_Bps=speed_Bps, length_m=length_m)
             return
-        both = f"two per cable, {note}"
-        yield Line(bill.NETWORK, tier, medium, 2 * cable.n_cables, both, speed_Bps=speed_Bps)
+        both = bought_line(tier, found, 2 * cable.n_cables, f"two per cable, {note}")
+        yield replace(both, speed_Bps=speed_Bps)
         fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", bill.FIBRE)
         yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note, length_m=length_m)
+
+
+def bought_line(tier: str, found: Choice, n_units: int, note: str = "") -> Line:
+    """The line of the part that is taken; its quote comes with the whole bill."""
+    kept = found if found.others or found.is_named else None
+    return Line(bill.NETWORK, tier, found.taken.part, n_units, note, choice=kept)
 
 
 def side_lines(bought: Purchase, shop: FabricShop) -> tuple[Line, ...]:
@@ -395,7 +453,8 @@ def system_bill(
         own = facility(whole, shop.assumptions, shop.n_servers(bought), bought.design)
         room = replace(own, leaf_racks=room.leaf_racks)
     racks = Line(bill.FACILITY, "all", shop.assumptions.rack, room.n_racks - room.n_own_racks)
-    lines = bill.with_one_stock([*whole.lines, *([racks] if racks.n_units else [])])
+    bought_racks = [racks] if racks.n_units else []
+    lines = bill.with_one_stock([*whole.lines, *bought_racks, *lump_lines(shop.quotes)])
     return quoted_bill(Bill(lines), shop.quotes, shop.assumptions.tax_fraction), room
 
 
@@ -425,85 +484,3 @@ def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> It
     [built], [parts] = design.dimensions, design_parts(design).dimensions
     for line in shop.scale_out_lines(replace(built, label=network.name), parts):
         yield replace(line, group=network.name)
-
-
-@dataclass(frozen=True)
-class Bridge:
-    """From the linear model's cost of a dimension to that of its parts.
-
-    Parameters
-    ----------
-    built : the dimension, from whole ports.
-    linear_usd : C7 at the design's bandwidth.
-    rounding_usd : what whole ports carry beyond that, at the linear prices.
-    included_usd : what the price of a server holds already, taken off.
-    parts_usd : parts at their own prices instead: switches as used, cables, optics.
-    free_ports_usd : the share of the switches that no cable is plugged into.
-    spares_usd : parts on the shelf.
-    bill_usd : all of it: the bill's lines of the dimension.
-    n_ports, n_free_ports : of switches that are parts.
-    """
-
-    built: RealizedDimension
-    linear_usd: Decimal
-    rounding_usd: Decimal
-    included_usd: Decimal
-    parts_usd: Decimal
-    free_ports_usd: Decimal
-    spares_usd: Decimal
-    bill_usd: Decimal
-    n_ports: int
-    n_free_ports: int
-
-    @property
-    def place(self) -> str:
-        """Label and tier of the dimension."""
-        return f"{self.built.label} {self.built.tier}"
-
-    @property
-    def oversubscription(self) -> float:
-        """Host over uplink bandwidth; 1 where there is no switch."""
-        return self.built.settings.oversubscription if self.built.settings else 1.0
-
-
-def bridges(
-    problem: Problem, bandwidth_Bps: Array, bought: Purchase, whole: Bill, server: Part
-) -> tuple[Bridge, ...]:
-    """One bridge per dimension, innermost first; its steps add up to the cent.
-
-    Parameters
-    ----------
-    problem, bandwidth_Bps : the design; its linear cost is that of the problem, options
-        of a catalogue included.
-    bought, whole : its parts, and their bill.
-    server : whose price holds some of them.
-    """
-    linear = problem.cost_usd_by_dim(bandwidth_Bps)
-    return tuple(
-        _bridge(built, bill.to_cents(float(usd)), whole, is_included=holds(bought, dim, server))
-        for dim, (built, usd) in enumerate(zip(bought.design.dimensions, linear, strict=True))
-    )
-
-
-def _bridge(
-    built: RealizedDimension, linear_usd: Decimal, whole: Bill, *, is_included: bool
-) -> Bridge:
-    own = Bill(tuple(line for line in whole.lines if line.dimension == built.label))
-    spares_usd = sum((x.n_spares * (x.part.unit_usd or ZERO) for x in own.lines), ZERO)
-    free_usd = sum((line.free_ports_usd for line in own.lines), ZERO)
-    ports = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
-    rounding_usd = bill.to_cents(float(linear_usd) * (ports - 1))
-    off_usd = -(linear_usd + rounding_usd) if is_included else ZERO
-    steps_usd = spares_usd + free_usd + off_usd + rounding_usd + linear_usd
-    return Bridge(
-        built=built,
-        linear_usd=linear_usd,
-        rounding_usd=rounding_usd,
-        included_usd=off_usd,
-        parts_usd=own.total_usd - steps_usd,
-        free_ports_usd=free_usd,
-        spares_usd=spares_usd,
-        bill_usd=own.total_usd,
-        n_ports=sum(line.n_ports for line in own.lines),
-        n_free_ports=sum(line.n_free_ports for line in own.lines),
-    )

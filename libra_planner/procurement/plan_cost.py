@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from libra_planner.procurement.bill import NETWORK, NPU, ZERO, Line, to_cents
+from libra_planner.procurement.bought.bridges import Bridge
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.lines import Bridge
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,17 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import QUOTED
 from libra_planner.costs.quotes import TAX, Quote, quoted_parts, quoted_tax
-from libra_planner.procurement.bill import SUPPORT, ZERO, Bill, Line, Part, Price, to_cents
+from libra_planner.procurement.bill import (
+    SERVICE,
+    SERVICES,
+    SUPPORT,
+    ZERO,
+    Bill,
+    Line,
+    Part,
+    Price,
+    to_cents,
+)
 
 
 def quoted_bill(bill: Bill, quotes: Sequence[Quote], tax_fraction: float = 0.0) -> Bill:
@@ -34,7 +44,8 @@ def quoted_bill(bill: Bill, quotes: Sequence[Quote], tax_fraction: float = 0.0) 
     lines: Sequence[Line] = bill.lines
     if by_item:
         lines = [
-            replace(line, part=_quoted(line.part, by_item.get(line.part.name))) for line in lines
+            replace(line, part=quoted_part(line.part, by_item.get(line.part.name)))
+            for line in lines
         ]
     return Bill((*lines, *_support(lines)), tax_fraction if tax is None else tax)
 
@@ -52,12 +63,26 @@ def _support(lines: Sequence[Line]) -> Iterator[Line]:
             yield Line(SUPPORT, "all", Part(name, SUPPORT, what, own), n_units)
 
 
+def lump_lines(quotes: Sequence[Quote]) -> Iterator[Line]:
+    """Money that a bill counts once, such as freight: a line for each item, without a price yet.
+
+    >>> freight = Quote("freight", 9e5, "Cargo Co", "2026-11-02", is_lump=True)
+    >>> bill = quoted_bill(Bill(tuple(lump_lines([freight]))), [freight])
+    >>> bill.total_usd, bill.lines[0].group
+    (Decimal('900000.00'), 'services')
+    """
+    for quote in quotes:
+        if quote.is_lump:
+            yield Line(SERVICES, "all", Part(quote.item, SERVICE, "lump sum, counted once"), 1)
+
+
 def support_name(part: Part) -> str:
     """What the support of a part is called."""
     return f"support of {part.name}"
 
 
-def _quoted(part: Part, quote: Quote | None) -> Part:
+def quoted_part(part: Part, quote: Quote | None) -> Part:
+    """A part at its quote; as it is without one."""
     if quote is None:
         return part
     support_usd = to_cents(quote.support_usd) if quote.support_usd else None

@@ -30,10 +30,10 @@ from libra_planner.files import near_path
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
+from libra_planner.procurement.bought.servers import server_with
 from libra_planner.procurement.candidate import Candidate, Proposal, StrategyOnLinks, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import Comparison, Origin, budget_swings, ranking, swings
-from libra_planner.procurement.servers import server_with
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design
@@ -152,6 +152,7 @@ class _Study:
         candidates = tuple(self._candidate(letter, design, files) for letter, design in pairs)
         npus = catalogue.npu_catalogue
         files[input_file("parts catalogue", question.parts, catalogue.path)] = None
+        files |= {input_file("parts catalogue, base", x.stem, x): None for x in catalogue.bases}
         files[input_file("NPU catalogue", npus.stem, npus)] = None
         if not question.allow_missing:  # Else totals without them were asked for.
             missing = {part.name: (part, one) for one in candidates for part in one.bill.missing}

@@ -13,6 +13,7 @@ from libra_planner.fabric.cluster import TIERS, WIRINGS, ClusterNetwork, Cluster
 from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
+from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
@@ -158,6 +159,7 @@ def cluster_blocks(
         yield f"{order.n_planes} planes: {planes_text(order.nic_Bps, order.n_planes)}"
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
         yield escape(f"{name}: {source}")
+    yield from map(escape, map(choice_text, open_choices(bill)))
     yield from map(escape, _quote_lines(bill, quotes))
     yield from _growth(network, grown)
 

@@ -18,8 +18,10 @@ from libra_planner.inputs.parts import load_parts
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import (
+    MEDIA,
     Bill,
     Line,
+    Need,
     Part,
     Parts,
     Price,
@@ -28,6 +30,7 @@ from libra_planner.procurement.bill import (
     to_cents,
     with_one_stock,
 )
+from libra_planner.procurement.bought.choices import choice
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop, bisection_Bps
 from libra_planner.procurement.ranking import Swing
@@ -287,14 +290,19 @@ def test_spares_of_a_part_are_one_stock(lines: list[tuple[str, int, str]], share
 
 def test_a_medium_is_the_shortest_that_reaches() -> None:
     parts = load_parts().parts
-    reached = {length: parts.medium(50e9, length).name for length in (1, 3, 3.1, 30, 31, 500, 501)}
+
+    def medium(speed_Bps: float, length_m: float) -> Part:
+        return choice(Need(MEDIA, speed_Bps, reach_m=length_m), parts, {}, {}).taken.part
+
+    reached = {length: medium(50e9, length).name for length in (1, 3, 3.1, 30, 31, 500, 501)}
     assert reached == {
         1: "dac-400g", 3: "dac-400g", 3.1: "aoc-400g", 30: "aoc-400g", 31: "optic-400g-sr4",
         500: "optic-400g-dr4", 501: "optic-400g-fr4",
     }  # fmt: skip
-    assert parts.medium(50e9, 1e5).price is None
-    assert parts.medium(26e9, 1).name == "dac-400g"  # The next speed that is sold.
-    assert Parts({}).port("nic", 50e9).name == "nic at 400 Gbit/s"
+    assert medium(50e9, 1e5).price is None
+    assert medium(26e9, 1).name == "dac-400g"  # The next speed that is sold.
+    none = choice(Need(("nic",), 50e9), Parts({}), {}, {}).taken
+    assert none.part.name == "nic at 400 Gbit/s"
 
 
 MONEY = st.integers(1, 10**9).map(lambda cents: cents / 100)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
-from libra_planner.procurement.bill import GROUPS, SUPPORT, Bill, Line, Part
+from libra_planner.procurement.bill import GROUPS, SERVICES, SUPPORT, Bill, Fit, Line, Part
+from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.views import cells, plan
@@ -196,7 +198,8 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         tables.append(_changes(comparison.candidates[base], one))
     names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
-    texts = ((_head(one), *rules_of_ports(one)), (missing,) if names else ())
+    said = (_head(one), *map(choice_text, open_choices(one.bill)), *rules_of_ports(one))
+    texts = (said, (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
     return Section(
         key,
@@ -208,6 +211,25 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         is_folded=one is not comparison.candidates[comparison.chosen],
         is_printed=len(comparison.candidates) <= _MOST_PRINTED,
     )
+
+
+def choices_payload(one: Candidate) -> list[dict[str, Any]]:
+    """Which parts were taken where others fit, for JSON: once for each line of the bill."""
+    return [
+        {
+            "place": line.tier,
+            **_fit(line.choice.taken),
+            "is_named": line.choice.is_named,
+            "others": [_fit(fit) for fit in line.choice.others],
+        }
+        for line in one.bill.lines
+        if line.choice is not None
+    ]
+
+
+def _fit(fit: Fit) -> dict[str, Any]:
+    """A part, and what one need costs with it: of optics a link with its fibre."""
+    return {"part": fit.part.name, "usd": None if fit.usd is None else float(fit.usd)}
 
 
 _MOST_PRINTED = 3
@@ -341,7 +363,8 @@ def _group_table(one: Candidate) -> Table:
     letter, total = one.letter.lower(), one.bill.total_usd
     at, share = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/", "[c1]/[t1]" if total else ""
     bills = {group: one.bill.of(group) for group in GROUPS}
-    groups = [group for group in GROUPS if group != SUPPORT or bills[group].lines]
+    quoted = (SUPPORT, SERVICES)
+    groups = [group for group in GROUPS if group not in quoted or bills[group].lines]
     columns: dict[str, Callable[[str], Value]] = {
         "Group": str,
         "Extended": lambda group: usd(bills[group].total_usd, f"{at}r8])"),

@@ -26,10 +26,10 @@ from libra_planner.views.report.recommendation import N_FIGURES, step_name
 _TEXT_COLOUR, _GRID_COLOUR = "#010203", "#010204"
 """Colours that stand for the page's own and are replaced by them."""
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c", "#56b4e9")
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c", "#56b4e9", "#d55e00")
 """Colours that people with any colour vision tell apart (Okabe and Ito), dark and light."""
 
-_HATCHES = ("", "//", "..", "xx", "--", "++")
+_HATCHES = ("", "//", "..", "xx", "--", "++", "\\\\")
 _MOST_BARS = 12
 _WIDTH = 4.6
 _M_USD = 1e6

@@ -18,7 +18,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.design import bandwidths_GBps
 from libra_planner.views.report import basis
-from libra_planner.views.report.bills import bill_section, prices_moved
+from libra_planner.views.report.bills import bill_section, choices_payload, prices_moved
 from libra_planner.views.report.charts import chart_sheet
 from libra_planner.views.report.charts import charts as drawn
 from libra_planner.views.report.costs import cost_payload, with_cost
@@ -280,6 +280,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "tax_usd": float(one.bill.tax_usd) if one.bill.tax_fraction else None,
         "total_with_tax_usd": float(one.bill.with_tax_usd) if one.bill.tax_fraction else None,
         "orders": orders_payload(one),
+        "parts_that_fit": choices_payload(one),
         **basis.assumed_payload(one),
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,

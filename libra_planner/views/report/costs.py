@@ -9,8 +9,8 @@ from typing import Any
 
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import COMPUTE, FACILITY, NETWORK, ZERO, Line
+from libra_planner.procurement.bought.bridges import Bridge
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.lines import Bridge
 from libra_planner.procurement.plan_cost import CostLine, cost_lines
 from libra_planner.units import format_usd, gigabytes_per_s
 from libra_planner.views import cells

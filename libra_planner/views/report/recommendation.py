@@ -17,7 +17,7 @@ from libra_planner.procurement.advice import (
     price_rivals,
     steps,
 )
-from libra_planner.procurement.bill import SUPPORT
+from libra_planner.procurement.bill import SERVICES, SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
@@ -139,10 +139,14 @@ def points(comparison: Comparison) -> tuple[str, ...]:
 
 
 def scope_text(one: Candidate) -> str:
-    """What the price leaves out."""
+    """What the price leaves out, and the lump sums in it."""
     support = () if one.bill.of(SUPPORT).lines else ("support",)
     taxes = () if one.bill.tax_fraction else ("taxes",)
-    return f"Not in this price: {', '.join((*LEFT_OUT, 'freight', *support, *taxes))}."
+    services = [line.part.name for line in one.bill.of(SERVICES).lines]
+    words = " ".join(services).casefold()
+    left_out = (x for x in (*LEFT_OUT, "freight", *support, *taxes) if x not in words)
+    text = f"Not in this price: {', '.join(left_out)}."
+    return f"{text} Lump sums in it: {', '.join(services)}." if services else text
 
 
 def _pair(comparison: Comparison) -> tuple[Candidate, Candidate | None]:
