@@ -146,6 +146,7 @@ class SweepPlan(Shown, Estimate):
         """It in words."""
         yield self.headline()
         yield f"About {format_bytes(self.size_bytes)} in {self.n_parts:,} files"
+        yield from (f"Note: {escape(text)}" for text in self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``sweep plan --json`` prints, but for the seed."""

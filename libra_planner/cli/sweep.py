@@ -76,6 +76,7 @@ def plan(options: argparse.Namespace) -> None:
     print(f"Tried: {', '.join(f'{n} {status}' for status, n in found.statuses.items())}")
     sys.stdout.flush()
     say((f"{status}, such as: {text}" for status, text in found.reasons.items()), sys.stderr)
+    say((f"Note: {text}" for text in found.notes), sys.stderr)
     if "optimal" not in found.statuses:
         print("None of the designs that were tried has an optimum", file=sys.stderr)
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
