@@ -14,11 +14,14 @@ from functools import partial
 from operator import truediv
 from typing import Any, Final
 
+import numpy as np
+
 from libra_planner import units
 from libra_planner.registry import Registry
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 COST = "cost_usd"
+OVER_RULE = "bill_over_rule_usd"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, BILLED = "checked", "searched", "billed"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
@@ -257,6 +260,12 @@ def _most_s(step_time_s: Any, error_fraction: Any) -> Any:
     return step_time_s / (1 - error_fraction)
 
 
+def _over_rule(bill_usd: Any, bill_fabric_usd: Any, is_of_system: Any, cost_limit_usd: Any) -> Any:
+    """A bill of what a plan's cost is of, minus the most that its rules let that be."""
+    excess = np.where(is_of_system, bill_usd, bill_fabric_usd) - cost_limit_usd
+    return np.where(np.isfinite(excess), excess, np.nan)
+
+
 def _of_optima(status: Any, flags: Any) -> list[bool | None]:
     pairs = zip(status, flags, strict=True)
     return [bool(flag) if one == "optimal" else None for one, flag in pairs]
@@ -441,6 +450,13 @@ register(
         "bill_excess_percent",
         "the most bandwidth that the parts of a dimension have beyond what the design asks for",
         heading="excess %", shown=HIDDEN,
+    ),
+    _billed(
+        OVER_RULE,
+        "what the bill (of the training fabric where the plan has no `fixed_cost`) has beyond the "
+        "most that rules on `cost` allow: above 0 it breaks them; null without such a rule",
+        ("bill_usd", "bill_fabric_usd", "is_of_system", "cost_limit_usd"), _over_rule,
+        heading="over rule", shown=WHERE_KNOWN,
     ),
     _message(
         "bill_note", "parts of the bill that are faster than the `port_speed` of the plan",

@@ -57,6 +57,10 @@ SAME = 1e-9
 """Relative difference of a figure up to which a design is not worth its place."""
 
 
+CENT_USD = 0.01
+"""Money up to which a bill is as a rule on cost allows."""
+
+
 def ties(values: Array) -> NDArray[np.intp]:
     """Ranks of figures, shape (n,), in which those that rounding alone tells apart are equal.
 
@@ -353,6 +357,14 @@ class Results:
         """Designs with a bill, and the time on what it buys."""
         has_bills = {"bill_usd", "billed_step_time_s"} <= {*self.columns}
         return self._count("bill_usd") if has_bills else 0
+
+    @cached_property
+    def over_rule(self) -> frozenset[int]:
+        """Rows whose bill is more than their rules on cost allow."""
+        if cols.OVER_RULE not in self.columns:
+            return frozenset()
+        query = f"SELECT row FROM designs WHERE {cols.OVER_RULE} > {CENT_USD}"
+        return frozenset(row for (row,) in self._own(query).rows)
 
     @property
     def ranked(self) -> str:

@@ -27,7 +27,14 @@ from libra_planner.step.expression import Array, Mask
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.bills import SweepBills
-from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
+from libra_planner.sweeps.cases import (
+    Case,
+    Piece,
+    joint_program,
+    pieces,
+    problem_cost_limit_usd,
+    program_cost_limits_usd,
+)
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
 from libra_planner.sweeps.store import ERRORS, SWEEP_HASH, arrow_array
@@ -125,7 +132,10 @@ class SolvedChunk:
         needs them.
     billed_step_time_s, bill_excess_percent : time on the whole ports that the bill pays for, and
         the most that a dimension has beyond what the design asks for; only beside bills.
+    cost_limit_usd : the most that its rules let its cost be, infinite without one; only beside
+        bills.
     unique, resolved : as ``optimizer.BatchResult``.
+    is_of_system : whether its cost is of the system, not of the network alone; only beside bills.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
     message : why there is no optimum.
@@ -156,8 +166,10 @@ class SolvedChunk:
     bill_fabric_usd: Array
     billed_step_time_s: Array
     bill_excess_percent: Array
+    cost_limit_usd: Array
     unique: Mask
     resolved: Mask
+    is_of_system: Mask
     status: Texts
     kinds: Texts
     message: Texts
@@ -286,9 +298,13 @@ class Solver:
             self._solve(parts, result)
         if self.job.check:
             self._check(self.job.check, problems, result)
-        if any(one.is_of_bill for one in self.job.columns):
+        if self._has_bills:
             self._bill(chunk, problems, result)
         return result
+
+    @property
+    def _has_bills(self) -> bool:
+        return any(one.is_of_bill for one in self.job.columns)
 
     def _bill(self, chunk: Chunk, problems: Objects, result: SolvedChunk) -> None:
         """The bill of every optimum; none where a part of it has no price."""
@@ -405,6 +421,9 @@ class Solver:
                 result.status[row] = _STATUS.get(type(error), INVALID)
                 continue
             _put_plan(result, np.array([row]), problem)
+            result.cost_limit_usd[row] = problem_cost_limit_usd(problem)
+            is_billed = problem.prices.bills is not None
+            result.is_of_system[row] = is_billed or problem.fixed_cost_usd > 0
             equal_s = np.full(1, np.nan)
             if solved.status[0] == optimizer.OPTIMAL:
                 bandwidth = solved.bandwidth_bytes_per_s[0]
@@ -428,6 +447,9 @@ class Solver:
         if any("equal_step_time_s" in one.inputs for one in self.job.columns):
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
         _put(result, rows, solved, equal)
+        if self._has_bills:
+            result.cost_limit_usd[rows] = program_cost_limits_usd(program)
+            result.is_of_system[rows] = program.fixed_cost_usd > 0
 
 
 def opened_plan(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) -> OpenedPlan:

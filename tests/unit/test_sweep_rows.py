@@ -68,3 +68,61 @@ def test_quotes_that_a_row_uses_are_not_said(run, swept, tmp_path) -> None:
     for name in ("low", "high"):
         (tmp_path / f"{name}.csv").write_text(tier)
     assert "linear prices do not use" not in run("sweep", "show", swept(QUOTED), "--remarks").err
+
+
+BUDGETS = """\
+base: plan.yaml
+axes: {budget: [75, 90]}
+set:
+  constraints: ["leaf <= 50 GB/s", "taper(spine) == 2", "budget"]
+  fixed_cost: {per_npu: "32 k$"}
+columns: [step_time_s, cost_usd, bill_usd, bill_fabric_usd]
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "fixed", "n_over", "name"),
+    [
+        ("cost <= {budget} M$", True, 1, "bill_usd"),
+        ("0 M$ >= 2 * cost - {budget * 2} M$", True, 1, "bill_usd"),
+        ("cost <= {budget - 65} M$", False, 1, "bill_fabric_usd"),
+        ("cost >= 70 M$", True, 0, "bill_usd"),
+    ],
+)
+def test_bills_beyond_a_rule_on_cost_are_said(run, swept, rule, fixed, n_over, name) -> None:
+    """Of the system, or of the network where the plan has no fixed cost."""
+    text = BUDGETS.replace('"budget"', f'"{rule}"')
+    if not fixed:
+        text = text.replace('  fixed_cost: {per_npu: "32 k$"}\n', "")
+    there = swept(
+        text
+        if "{budget" in rule
+        else text.replace("budget: [75, 90]", "npu.name: [h100-sxm, h200-sxm]")
+    )
+    rows = lp.sweep_results(there).sql("SELECT * FROM designs ORDER BY row").dicts()
+    less = 0 if fixed else 65
+    for row in rows if n_over else ():
+        assert row["bill_over_rule_usd"] == pytest.approx(row[name] - 1e6 * (row["budget"] - less))
+    over = [row["row"] for row in rows if (row["bill_over_rule_usd"] or 0) > 0]
+    assert len(over) == n_over
+    shown = run("sweep", "show", there, "--remarks")
+    by = "their bill" if fixed else "the training fabric of their bill"
+    said = f"1 of 2 rows cost more by {by} than their rule cost <= allows"
+    assert (said in shown.err) is bool(n_over)
+    assert ("bounds linear prices; to bound the bill write prices: bill" in shown.err) is bool(over)
+    # No such row is the cheapest without that word.
+    best = next(line for line in shown.out.splitlines() if line.startswith("Best"))
+    assert ("its bill breaks its rule on cost" in best) is bool(over)
+
+
+def test_a_card_of_the_page_says_that_a_bill_breaks_its_rule(run, swept, tmp_path) -> None:
+    there = swept(BUDGETS.replace('"budget"', '"cost <= {budget} M$"'))
+    run("sweep", "show", there, "--html", tmp_path / "page.html")
+    assert "Row 0. Its bill breaks its rule on cost." in (tmp_path / "page.html").read_text()
+    # A plan at the prices of its bill keeps its rule.
+    bill = BUDGETS.replace('"budget"', '"cost <= {budget} M$"').replace(
+        '  fixed_cost: {per_npu: "32 k$"}\n',
+        "  prices: bill\n  fabric.bill_options: {nics: [1 x 400 Gbps]}\n",
+    )
+    rows = lp.sweep_results(swept(bill.replace("[75, 90]", "[100]"))).sql("SELECT * FROM designs")
+    assert rows.dicts()[0]["bill_over_rule_usd"] <= 0

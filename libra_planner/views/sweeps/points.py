@@ -16,8 +16,8 @@ import numpy as np
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import ROW, Column, as_in_file, on_screen
-from libra_planner.sweeps.results import SAME, Answer, Results, sql_name, unbeaten_in_two
+from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, as_in_file, on_screen
+from libra_planner.sweeps.results import CENT_USD, SAME, Answer, Results, sql_name, unbeaten_in_two
 from libra_planner.units import UNITS
 
 MOST_POINTS = 20_000
@@ -211,6 +211,10 @@ class Points:
     def shown(self, i: int, column: str) -> str:
         """A figure for people."""
         return self.columns[column].cell(self.rows[i][column])
+
+    def breaks_rule(self, i: int) -> bool:
+        """Whether the bill of a design is more than its rules on cost allow."""
+        return (self.rows[i].get(OVER_RULE) or 0.0) > CENT_USD
 
     @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:

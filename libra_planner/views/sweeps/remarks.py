@@ -15,7 +15,7 @@ from libra_planner.errors import Infeasible, PlannerError
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.columns import MESSAGE, STATUS
+from libra_planner.sweeps.columns import MESSAGE, OVER_RULE, STATUS
 from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
@@ -27,6 +27,7 @@ from libra_planner.sweeps.probe import (
 from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.sweeps.template import design_document
+from libra_planner.units import format_usd
 from libra_planner.views.sweeps.answers import time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
@@ -90,6 +91,7 @@ def _remarks(results: Results) -> Iterator[_Remark]:
         yield from _excess(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
+    yield from _over_rule(results)
     yield from _unused_quotes(results)
     if results.cost_column == "bill_usd":
         yield from _without_bill(results)
@@ -199,6 +201,21 @@ def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") 
         f"Step times may be {band} longer where runs of their kind were published{ends}. Much of "
         "it is common to all rows",
         f"step times may be {band} longer",
+    )
+
+
+def _over_rule(results: Results) -> Iterator[_Remark]:
+    """How many rows break their rules on cost by what is bought."""
+    if not (n := len(results.over_rule)):
+        return
+    query = f"SELECT count({OVER_RULE}), max({OVER_RULE}) FROM designs"
+    ((n_known, most_usd),) = results.sql(query).rows
+    by = "their bill" if results.plan_cost == "system cost" else "the training fabric of their bill"
+    what = f"{n:,} of {n_known:,} rows cost more by {by} than their rule cost <= allows"
+    yield _Remark(
+        f"{what}, at most {format_usd(most_usd)} more: the rule bounds linear prices; to bound the "
+        "bill write prices: bill under set, without a fixed_cost",
+        what,
     )
 
 
