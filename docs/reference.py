@@ -287,6 +287,7 @@ def columns() -> str:
         "checked": "with `check`",
         "searched": "with `parallelism: auto`",
         "billed": "beside any bill",
+        "of_work": "where models vary, or `columns` names it",
     }
     rows = [
         [f"`{one.name}`", f"`{one.key}`", when[one.kept], one.dtype, one.meaning]

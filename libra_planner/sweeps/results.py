@@ -20,6 +20,7 @@ from libra_planner.files import is_unicode
 from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
+from libra_planner.sweeps.template import WORK_KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,7 +260,7 @@ class Results:
         spec = self.manifest["spec"]
         found = set()
         for key, _, axis in spec["slots"]:
-            if key and key[0] in _WORK:
+            if key and key[0] in WORK_KEYS:
                 text = "" if axis else str(reduce(getitem, key, spec["base"]))
                 inner = " ".join(re.findall(r"\{[^}]*\}", text))
                 found |= {axis} if axis else set(re.findall(r"[\w.]+", inner))
@@ -614,8 +615,6 @@ def _error_text(error: Exception) -> str:
     return f"got {' '.join(str(error).split())}"
 
 
-_WORK = ("workload", "group", "sequence_tokens")
-"""Keys of a plan that say what is trained."""
 _OPTIMAL = "status = 'optimal'"
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""

@@ -122,6 +122,9 @@ class SolvedChunk:
     bandwidth_bytes_per_s : shape (n, n_dims), NaN beyond a smaller fabric's dimensions.
     objective, lower_bound, step_time_s, cost_usd : as ``optimizer.BatchResult``.
     n_sequences : sequences per step, NaN where nobody knows.
+    tokens_per_step : of whole models, NaN of other steps (C21).
+    ideal_s : what a step of a whole model would take at its FLOP and the peak of the NPUs (C18).
+    compute_s : of the step.
     memory_bytes, sharded_memory_bytes : what weights, gradients and optimizer states need on an
         NPU, and the least that ZeRO can need (C19); the most of any workload.
     error_fraction : of step times, as published runs of their kind have it (C23); NaN where no
@@ -136,6 +139,7 @@ class SolvedChunk:
         bills.
     unique, resolved : as ``optimizer.BatchResult``.
     is_of_system : whether its cost is of the system, not of the network alone; only beside bills.
+    has_bills : whether the sweep has bills; the same for all.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
     message : why there is no optimum.
@@ -153,6 +157,9 @@ class SolvedChunk:
     step_time_s: Array
     cost_usd: Array
     n_sequences: Array
+    tokens_per_step: Array
+    ideal_s: Array
+    compute_s: Array
     memory_bytes: Array
     sharded_memory_bytes: Array
     error_fraction: Array
@@ -170,6 +177,7 @@ class SolvedChunk:
     unique: Mask
     resolved: Mask
     is_of_system: Mask
+    has_bills: Mask
     status: Texts
     kinds: Texts
     message: Texts
@@ -190,7 +198,18 @@ class SolvedChunk:
         }
         own["status"][:] = INVALID
         own["kinds"][:] = _written_objectives(chunk, job)
+        own["has_bills"][:] = job.has_bills
         return cls(chunk, np.full((n, job.n_dims), np.nan), **own)
+
+    @property
+    def paid_usd(self) -> Array:
+        """What designs cost: the bill where the sweep has bills."""
+        return np.where(self.has_bills, self.bill_usd, self.cost_usd)
+
+    @property
+    def paid_step_time_s(self) -> Array:
+        """Their time on what that buys."""
+        return np.where(self.has_bills, self.billed_step_time_s, self.step_time_s)
 
     @property
     def row(self) -> NDArray[np.intp]:
@@ -298,13 +317,9 @@ class Solver:
             self._solve(parts, result)
         if self.job.check:
             self._check(self.job.check, problems, result)
-        if self._has_bills:
+        if self.job.has_bills:
             self._bill(chunk, problems, result)
         return result
-
-    @property
-    def _has_bills(self) -> bool:
-        return any(one.is_of_bill for one in self.job.columns)
 
     def _bill(self, chunk: Chunk, problems: Objects, result: SolvedChunk) -> None:
         """The bill of every optimum; none where a part of it has no price."""
@@ -447,7 +462,7 @@ class Solver:
         if any("equal_step_time_s" in one.inputs for one in self.job.columns):
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
         _put(result, rows, solved, equal)
-        if self._has_bills:
+        if self.job.has_bills:
             result.cost_limit_usd[rows] = program_cost_limits_usd(program)
             result.is_of_system[rows] = program.fixed_cost_usd > 0
 
@@ -475,6 +490,10 @@ def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
     """What is known of designs without their optima."""
     result.kinds[rows], result.strategy[rows] = problem.objective, _strategy(problem)
     result.n_sequences[rows] = problem.step.n_sequences or np.nan
+    result.compute_s[rows] = problem.step_time.compute_s
+    if training := problem.step.whole_training:
+        result.tokens_per_step[rows] = problem.step.tokens_per_step or np.nan
+        result.ideal_s[rows] = training.model_flops_per_npu(1.0) / training.npu_peak_flops
     if isinstance(problem.step.model, Calibrated):
         result.error_fraction[rows] = problem.step.error_fraction or np.nan
     memories = problem.step.memories.values()

@@ -334,6 +334,8 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
     named = (
         [cols.COLUMNS[key] for key in spec.columns] if spec.columns else cols.columns(cols.DEFAULT)
     )
+    if _varies_work(template, axes):
+        named = [*dict.fromkeys((*named, *cols.columns(cols.OF_WORK)))]
     if any(one.is_of_bill for one in named):
         named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
@@ -345,6 +347,12 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
         update = {"designs_per_part": _SEARCHED_PER_PART if is_searched else usual}
         spec = spec.model_copy(update=update)
     return Sweep(document.file, spec, template, faults.required(space), kept, check, is_searched)
+
+
+def _varies_work(template: templates.PlanTemplate, axes: Mapping[str, Axis]) -> bool:
+    """Whether designs train different models, whose step times do not compare."""
+    changing = template.axes_of(lambda key, _: key[0] in templates.WORK_KEYS)
+    return any(len(axes[name].values) > 1 for name in changing)
 
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
@@ -494,6 +502,11 @@ class Job:
     is_searched: bool = False
     version: str = __version__
     sweep_hash: str = ""
+
+    @property
+    def has_bills(self) -> bool:
+        """Whether optima get the bill of their parts."""
+        return any(one.is_of_bill for one in self.columns)
 
 
 def chunk_of(sweep: Sweep, index: int) -> Chunk:

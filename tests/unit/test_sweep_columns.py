@@ -21,6 +21,7 @@ from libra_planner.sweeps.columns import (
     COLUMNS,
     DEFAULT,
     FIGURES,
+    OF_WORK,
     SEARCHED,
     Column,
     columns,
@@ -42,6 +43,7 @@ WHEN = {
     CHECKED: "with `check`",
     SEARCHED: "with `parallelism: auto`",
     BILLED: "beside any bill",
+    OF_WORK: "where models vary, or `columns` names it",
 }
 
 

@@ -126,3 +126,55 @@ def test_a_card_of_the_page_says_that_a_bill_breaks_its_rule(run, swept, tmp_pat
     )
     rows = lp.sweep_results(swept(bill.replace("[75, 90]", "[100]"))).sql("SELECT * FROM designs")
     assert rows.dicts()[0]["bill_over_rule_usd"] <= 0
+
+
+MODELS = """\
+base: 0e_rails_2to1
+axes: {workload: [llama3-70b, llama3-8b], taper: [1, 2]}
+set:
+  constraints: ["leaf == 50 GB/s", "taper(spine) == {taper}"]
+  parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}
+columns: [step_time_s, cost_usd, COLUMNS]
+"""
+WORK = "communication_s, tokens_per_s_per_MUSD, effective_tokens_per_s_per_MUSD"
+
+
+def test_rows_have_the_work_per_second_of_optimize(run, swept, tmp_path) -> None:
+    """Models vary: tokens/s and MFU come by themselves, and are shown."""
+    there = swept(MODELS.replace("COLUMNS", WORK))
+    rows = lp.sweep_results(there).to_frame().to_dict("records")
+    assert [row["status"] for row in rows] == ["optimal"] * 4
+    for row in rows[::3]:
+        run("sweep", "design", there, row["row"], "-o", tmp_path / "row.yaml", "--force")
+        best = lp.load_plan(tmp_path / "row.yaml").optimize()
+        assert row["tokens_per_s"] == pytest.approx(best.tokens_per_s, rel=1e-12)
+        assert row["mfu_percent"] == pytest.approx(100 * best.mfu, rel=1e-12)
+        assert row["communication_s"] == pytest.approx(best.communication_s, rel=1e-9)
+        per_dollar = best.tokens_per_s / best.cost_usd * 1e6
+        assert row["tokens_per_s_per_MUSD"] == pytest.approx(per_dollar, rel=1e-12)
+        assert row["effective_tokens_per_s_per_MUSD"] != row["tokens_per_s_per_MUSD"]
+    shown = run("sweep", "show", there, "--pareto").out
+    assert "tokens/s" in shown
+    assert "MFU %" in shown
+
+
+def test_work_per_dollar_is_of_the_bill_where_a_sweep_has_bills(run, swept) -> None:
+    """And on links of what is bought; one model has tokens/s only where it is asked for."""
+    one = MODELS.replace("[llama3-70b, llama3-8b]", "[llama3-70b]").replace("[1, 2]", "[2]")
+    text = one.replace("COLUMNS", f"bill_usd, {WORK}") + "check: {policy: ecmp, seeds: 1}\n"
+    [row] = lp.sweep_results(swept(text)).everything().dicts()
+    assert "tokens_per_s" not in row
+    tokens = 1024 * 8192 / row["bill_usd"] * 1e6
+    assert row["tokens_per_s_per_MUSD"] == pytest.approx(tokens / row["billed_step_time_s"])
+    per_effective = tokens / row["effective_step_time_s"]
+    assert row["effective_tokens_per_s_per_MUSD"] == pytest.approx(per_effective)
+    asked = one.replace("COLUMNS", "tokens_per_s, mfu_percent")
+    [row] = lp.sweep_results(swept(asked)).everything().dicts()
+    assert row["tokens_per_s"] * row["step_time_s"] == pytest.approx(1024 * 8192)
+
+
+def test_steps_that_are_no_whole_model_have_no_tokens(swept) -> None:
+    text = QUOTED.replace("cost_usd]", "tokens_per_s, mfu_percent, communication_s]")
+    for row in lp.sweep_results(swept(text)).everything().dicts():
+        assert (row["tokens_per_s"], row["mfu_percent"]) == (None, None)
+        assert 0 < row["communication_s"] < row["step_time_s"]
