@@ -29,7 +29,7 @@ from libra_planner.step.expression import Mask
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps import template as templates
 from libra_planner.sweeps.axes import Axis, SampleSpec, SweepFile, read_axis
-from libra_planner.sweeps.expressions import OTHER, TRUTH, Expression, parse_expression
+from libra_planner.sweeps.expressions import OTHER, Expression, parse_filter, passing
 from libra_planner.sweeps.store import Layout
 
 Digits: TypeAlias = NDArray[np.int32]
@@ -145,14 +145,10 @@ def _digits(index: NDArray[np.int64], sizes: tuple[int, ...]) -> Digits:
 def passing_mask(axes: Sequence[Axis], filters: Iterable[Expression], digits: Digits) -> Mask:
     """Which designs meet all filters, shape (n,); a division by zero meets none."""
     found = {axis.name: (axis, row) for axis, row in zip(axes, digits, strict=False)}
-    mask = np.ones(digits.shape[1], dtype=bool)
-    with np.errstate(all="ignore"):
-        for expression in filters:
-            used = [found[name] for name in expression.names]
-            values = {axis.name: axis.array[row] for axis, row in used}
-            mask &= expression.value(values)
-            mask &= np.logical_not(expression.divides_by_zero(values))
-    return mask
+    every = tuple(filters)
+    used = [found[name] for name in {name for one in every for name in one.names}]
+    values = {axis.name: axis.array[row] for axis, row in used}
+    return passing(every, values, digits.shape[1])
 
 
 def build_space(
@@ -406,13 +402,7 @@ def _filters(spec: SweepFile, axes: Mapping[str, Axis], faults: FaultCollector) 
 
 
 def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
-    expression = parse_expression(text, kinds)
-    if expression.kind != TRUTH:
-        got = f"got {text!r}, a {expression.kind}"
-        raise SpecError(Fault(got, "expected a comparison", "write e.g. tp * dp == 4096"))
-    if not expression.names:
-        fix = f"axes: {', '.join(kinds)}"
-        raise SpecError(Fault(f"got {text!r}", "expected an axis in it", fix))
+    expression = parse_filter(text, kinds)
     others = [name for name in expression.names if kinds[name] == OTHER]
     if others:
         expected = "expected axes whose values are all numbers, or all text"

@@ -178,3 +178,127 @@ def test_steps_that_are_no_whole_model_have_no_tokens(swept) -> None:
     for row in lp.sweep_results(swept(text)).everything().dicts():
         assert (row["tokens_per_s"], row["mfu_percent"]) == (None, None)
         assert 0 < row["communication_s"] < row["step_time_s"]
+
+
+NICS = """\
+base: plan.yaml
+axes: {nic: [25, 50], taper: [1, 2, 4]}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == {taper}"]
+  fabric.realization.port_speed: "{nic * 8} Gbps"
+columns: [step_time_s, cost_usd, bill_usd, message]
+"""
+
+
+def test_designs_are_filtered_sorted_and_picked(run, swept, tmp_path) -> None:
+    """In the language of `where` of a sweep; figures with units, as usual."""
+    there = swept(NICS)
+    every = lp.sweep_results(there).everything().dicts()
+    fast = sorted((row for row in every if row["nic"] >= 50), key=lambda row: row["bill_usd"])
+    asked = ("--where", "nic >= 50", "--sort", "bill_usd", "--columns", "nic,taper,bill_usd")
+    wanted = [{name: row[name] for name in ("nic", "taper", "bill_usd")} for row in fast]
+    assert run("sweep", "show", there, *asked, "--json").payload["rows"] == wanted
+    lines = run("sweep", "show", there, *asked).out.splitlines()
+    assert lines[0] == "sweep, 3 designs where nic >= 50"
+    assert lines[2].split() == ["GB/s", "taper", "bill"]
+    bills = [f"${row['bill_usd'] / 1e6:.2f}M" for row in fast]
+    assert [line.split() for line in lines[3:6]] == [
+        ["50", f"{row['taper']:g}", bill] for row, bill in zip(fast, bills, strict=True)
+    ]
+    csv = run("sweep", "show", there, *asked, "--csv", "-").out.splitlines()
+    assert csv[0] == "nic,taper,bill_usd"
+    assert len(csv) == 4
+    down = run("sweep", "show", there, "--sort", "bill_usd desc, row", "--columns", "row", "--json")
+    dearest = sorted(every, key=lambda row: (-row["bill_usd"], row["row"]))
+    assert down.payload["rows"] == [{"row": row["row"]} for row in dearest]
+    run("sweep", "show", there, "--where", "nic >= 50", "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "3 designs over taper (3 values, 1 to 4) where nic &gt;= 50" in page
+
+
+def test_what_is_best_is_of_the_designs_that_are_asked_for(run, swept) -> None:
+    """Frontier, best lines, remarks and SQL leave the other rows out; filters add up."""
+    there = swept(NICS)
+    flags = ("--where", "taper >= 2", "--where", "nic < 50")
+    assert [
+        row["row"]
+        for row in run("sweep", "show", there, *flags, "--pareto", "--json").payload["rows"]
+    ] == [2]  # As fast as row 1, and cheaper.
+    query = "SELECT count(*) AS n FROM designs"
+    assert run("sweep", "show", there, *flags, "--sql", query, "--json").payload["rows"] == [
+        {"n": 2}
+    ]
+    best = run("sweep", "show", there, *flags).out
+    assert "Best: fastest, best per dollar and cheapest row 2 (" in best
+    # A design without a value meets no filter on it, whatever the filter.
+    assert run("sweep", "show", there, "--where", "message != 'x'").err == "no designs\n"
+    assert run("sweep", "show", there, "--where", "nic / (taper - 2) > 0", "--json", "--columns",
+               "taper").payload["rows"] == [{"taper": 4}] * 2  # fmt: skip
+    text = run("sweep", "show", there, "--where", "status == 'optimal' and unique", "--json")
+    assert text.code == 2  # The sweep did not keep that column.
+    assert "write columns" not in text.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--where", "nik >= 50"), "--where: got the name 'nik' in 'nik >= 50', expected a column; did you mean nic?"),
+        (("--where", "nic"), "--where: got 'nic', a number, expected a comparison"),
+        (("--where", "nic >="), "--where: got 'nic >=' (invalid syntax)"),
+        (("--where", "2 > 1"), "--where: got '2 > 1', expected a column in it"),
+        (("--sort", "bill_us"), "--sort: got no column 'bill_us', expected one of the results; did you mean bill_usd?"),
+        (("--sort", "bill_usd down"), "--sort: got 'bill_usd down', expected NAME, or NAME desc"),
+        (("--columns", "row,tapr"), "--columns: got no column 'tapr', expected one of the results; did you mean taper?"),
+        (("--columns", "mfu_percent"), "write columns: [..., mfu_percent] in the sweep"),
+        (("--sort", "row", "--group-by", "nic"), "--sort: got --sort with --group-by, expected one of them"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_designs_is_refused(run, swept, flags, said) -> None:
+    done = run("sweep", "show", swept(NICS.replace(", bill_usd", ", bill_usd")), *flags)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_frames_of_some_rows(swept) -> None:
+    results = lp.sweep_results(swept(NICS))
+    every = results.to_frame()
+    for key in ("pareto", "top"):
+        assert [*results.to_frame(key).columns] == [*every.columns]
+    assert results.to_frame("pareto")["row"].tolist() == [
+        row["row"] for row in results.pareto().dicts()
+    ]
+    best = results.to_frame("best")
+    assert [*best.columns] == [*every.columns, "best_in"]
+    assert best["row"].iloc[0] == results.pareto().dicts()[0]["row"]
+    assert {word for words in best["best_in"] for word in words.split(", ")} == {
+        "fastest", "best per dollar", "cheapest",
+    }  # fmt: skip
+    fast = results.to_frame(where="nic >= 50")
+    assert fast.equals(every[every["nic"] >= 50].reset_index(drop=True))
+    assert results.to_frame("best", where=["nic < 50", "taper >= 2"])["row"].tolist() == [2]
+    some = lp.sweep_results(results.directory.path, where="row == 2")
+    assert repr(some) == "<SweepResults: 1 designs over nic, taper where row == 2>"
+    with pytest.raises(lp.PlannerError, match="got 'bst', expected everything, best, pareto, top"):
+        results.to_frame("bst")
+    with pytest.raises(lp.PlannerError, match=r"where: got the name 'nik'.*did you mean nic"):
+        results.to_frame(where="nik >= 50")
+    with pytest.raises(TypeError, match=r"at: got 2, expected a run directory; rows are what"):
+        results.at(2)
+
+
+def test_an_answer_shows_its_rows(swept) -> None:
+    answer = lp.sweep_results(swept(NICS)).sql("SELECT * FROM designs ORDER BY row")
+    head, *lines = repr(answer).splitlines()
+    assert head == f"<Answer: 6 rows of {len(answer.columns)} columns>"
+    assert len(lines) == 7
+    assert lines[0].split()[0] == "row"
+    assert max(map(len, lines)) < 120
+
+
+def test_an_optimum_has_the_money_of_json() -> None:
+    best = lp.load_plan("0e_rails_2to1").optimize()
+    assert best.bill_fabric_usd == best.to_dict()["bill_fabric_usd"] > best.network_cost_usd
+    ideal = lp.load_plan("01_gpt3_4d")
+    found = ideal.evaluate(bandwidth_GBps=[300, 100, 75, 25])
+    assert found.bill_fabric_usd == found.to_dict()["bill_fabric_usd"]

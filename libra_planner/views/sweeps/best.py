@@ -59,6 +59,13 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
     return found
 
 
+def best_rows(results: Results) -> dict[int, list[str]]:
+    """The rows that lines about the best name, and what each is the best in."""
+    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+        return {}
+    return {row: names for _, (roles, _) in _best(results) for row, names in roles.items()}
+
+
 def _of(work: Work) -> str:
     return f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
 

@@ -485,7 +485,9 @@ def swept_words(results: Results) -> tuple[str, str]:
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
     kept = {name: _kept(results, name, values) for name, values, *_ in axes}
     over = ", ".join(_axis_words(name, some) for name, some in kept.items() if len(some) > 1)
-    words = f"{manifest['n_designs']:,} designs over {over}" if over else "1 design"
+    n = results.n_rows if results.where else manifest["n_designs"]
+    words = f"{n:,} designs over {over}" if over else "1 design"
+    words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
     return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
 
 
@@ -494,7 +496,7 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    return [value for value in values if cell(value) in left] or values
+    return [value for value in values if value in left or cell(value) in left] or values
 
 
 def _axis_words(name: str, values: Sequence[Any]) -> str:
