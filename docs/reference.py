@@ -288,6 +288,7 @@ def columns() -> str:
         "searched": "with `parallelism: auto`",
         "on links": "with both",
         "billed": "beside any bill",
+        "of_work": "where models vary, or `columns` names it",
     }
     rows = [
         [f"`{one.name}`", f"`{one.key}`", when[one.kept], one.dtype, one.meaning]

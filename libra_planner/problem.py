@@ -113,6 +113,7 @@ class PlanText:
     notes : assumptions worth printing beside a result.
     settings : what the plan chose (degrees, batch, prices).
     unused_keys : keys that its model of collectives does not use.
+    unused_quotes : what has a quote that its linear prices do not use.
     """
 
     source: str = "plan"
@@ -120,6 +121,7 @@ class PlanText:
     notes: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     unused_keys: tuple[str, ...] = ()
+    unused_quotes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

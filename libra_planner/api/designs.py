@@ -97,6 +97,11 @@ class OneDesign(Shown):
         return memory_figures(self.solved_plan).get("memory_GB")
 
     @property
+    def bill_fabric_usd(self) -> float | None:
+        """The network from whole parts (C22), as JSON has it; ``None`` where that is not known."""
+        return view.network_bill_usd(self.solved_plan, self.figures)
+
+    @property
     def step_time_band_s(self) -> tuple[float, float] | None:
         """The step time at the ends of its error band (C23); ``None`` without a class."""
         return self.figures.band_s

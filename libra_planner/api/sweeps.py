@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import path_given, plan_value, pythonic, yaml_path
 from libra_planner.api.shown import Shown
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
 from libra_planner.problem import Problem
@@ -24,7 +25,7 @@ from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.sweeps import figures
 from libra_planner.views.sweeps.answers import answer_blocks
-from libra_planner.views.sweeps.best import best_lines
+from libra_planner.views.sweeps.best import best_lines, best_rows
 from libra_planner.views.sweeps.page import write_page
 from libra_planner.views.sweeps.points import axis_units
 from libra_planner.views.sweeps.remarks import remarks
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_ROWS = 5
+_FRAMES = ("everything", "best", "pareto", "top")
+"""What :meth:`SweepResults.to_frame` gives."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +55,9 @@ class SweepResults(Shown, Frozen, sweeping.Results):
 
     def headline(self) -> str:
         """It in one line."""
-        return f"{self.manifest['n_designs']:,} designs over {', '.join(self.axes)}"
+        of = f" where {' and '.join(self.where)}" if self.where else ""
+        n = self.n_rows if self.where else self.manifest["n_designs"]
+        return f"{n:,} designs over {', '.join(self.axes)}{of}"
 
     def blocks(self) -> Iterator[Block]:
         """The best designs of every objective."""
@@ -69,12 +74,33 @@ class SweepResults(Shown, Frozen, sweeping.Results):
             "top": self.top(_MOST_ROWS)
         }
 
-    def to_frame(self, key: str | None = None) -> pd.DataFrame:
-        """All designs as a pandas frame; ``key`` may be ``pareto`` or ``top``."""
-        answers = self.to_dict()
-        if key is not None and key not in answers:
-            raise SpecError(Fault(f"got {key!r}", f"expected {', '.join(answers)}", "", "to_frame"))
-        return answers[key or "everything"].to_frame()
+    @pythonic
+    def to_frame(self, key: str | None = None, *, where: str | Sequence[str] = ()) -> pd.DataFrame:
+        """Designs as a pandas frame, with all columns.
+
+        Parameters
+        ----------
+        key : ``everything`` (default); ``best`` for the fastest, the best per dollar and the
+            cheapest of each work, and what each is the best in (``best_in``); ``pareto`` for the
+            frontier; ``top`` for the first five of each objective.
+        where : what designs have to meet, such as ``"nic >= 50"``, in the language of ``where`` of
+            sweep files; the best and the frontier are of those.
+
+        Raises
+        ------
+        SpecError
+            For another key, a name that the results do not have, or what is no comparison.
+        """
+        if key not in (None, *_FRAMES):
+            expected, fix = f"expected {', '.join(_FRAMES)}", closest(str(key), _FRAMES)
+            raise SpecError(Fault(f"got {key!r}", expected, fix, "to_frame"))
+        more = (where,) if isinstance(where, str) else tuple(where)
+        of = replace(self, where=(*self.where, *more))
+        if key == "best":
+            return _best_frame(of)
+        ranked = {"pareto": of.pareto, "top": partial(of.top, _MOST_ROWS)}
+        among = ranked[key]() if key in ranked else None
+        return of.listed(of.columns, among=among).to_frame()
 
     def plot(self, x: str | None = None, y: str | None = None, axes: Any = None) -> Any:
         """Time and cost of all designs, or what ``sweep show --plot`` draws over axes.
@@ -131,6 +157,17 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         return to
 
 
+def _best_frame(results: SweepResults) -> pd.DataFrame:
+    """The rows that are the best, and in what."""
+    import pandas as pd
+
+    best = best_rows(results)
+    among = sweeping.Answer(("row",), tuple((row,) for row in best))
+    frame = results.listed(results.columns, among=among).to_frame()
+    words = [", ".join(best[row]) for row in frame["row"]]
+    return frame.assign(best_in=pd.Series(words, dtype=object))
+
+
 @dataclass(frozen=True, repr=False)
 class SweepPlan(Shown, Estimate):
     """How much work a sweep is."""
@@ -146,6 +183,7 @@ class SweepPlan(Shown, Estimate):
         """It in words."""
         yield self.headline()
         yield f"About {format_bytes(self.size_bytes)} in {self.n_parts:,} files"
+        yield from (f"Note: {escape(text)}" for text in self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``sweep plan --json`` prints, but for the seed."""
@@ -220,7 +258,9 @@ def _loaded(file: Source, function: str) -> Sweep:
 
 
 @pythonic
-def sweep_results(directory: str | Path, by: str | None = None) -> SweepResults:
+def sweep_results(
+    directory: str | Path, by: str | None = None, *, where: str | Sequence[str] = ()
+) -> SweepResults:
     """The results in a run directory, whether the sweep is finished or not.
 
     Parameters
@@ -228,11 +268,13 @@ def sweep_results(directory: str | Path, by: str | None = None) -> SweepResults:
     directory : that ``sweep`` wrote.
     by : ``ideal``, ``effective`` or ``bill``: what ranks designs; by default the bill where the
         sweep has ``bill_usd``, else ``ideal``.
+    where : what designs have to meet, such as ``"nic >= 50"``; the results are of those alone.
 
     Raises
     ------
     SpecError
-        For a directory that is no sweep's, or without any results yet.
+        For a directory that is no sweep's, or without any results yet, or a filter that is wrong.
     """
     path_given(directory, "sweep_results", "a run directory")
-    return SweepResults.of(sweeping.Results.at(directory, by))
+    filters = (where,) if isinstance(where, str) else tuple(where)
+    return SweepResults.of(sweeping.Results.at(directory, by, filters))

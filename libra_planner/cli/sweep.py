@@ -76,6 +76,7 @@ def plan(options: argparse.Namespace) -> None:
     print(f"Tried: {', '.join(f'{n} {status}' for status, n in found.statuses.items())}")
     sys.stdout.flush()
     say((f"{status}, such as: {text}" for status, text in found.reasons.items()), sys.stderr)
+    say((f"Note: {text}" for text in found.notes), sys.stderr)
     if "optimal" not in found.statuses:
         print("None of the designs that were tried has an optimum", file=sys.stderr)
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
@@ -199,7 +200,8 @@ def show(options: argparse.Namespace) -> None:
     """``sweep show``: answers as a table, CSV, JSON, a figure or a page."""
     _refuse_misuse(options)
     # Beside FIM, which is of the links, times on the links rank designs.
-    results = Results.at(options.directory, options.by or ("effective" if options.fim else None))
+    by = options.by or ("effective" if options.fim else None)
+    results = Results.at(options.directory, by, options.where)
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
@@ -230,7 +232,8 @@ def _tell_remarks(results: Results, *, is_all: bool) -> None:
 def _write_pictures(results: Results, options: argparse.Namespace) -> None:
     """Figures and the page; their names stay out of what is data on stdout."""
     asked = (options.plot and not options.x) or options.html
-    answer = _answer(results, options) if asked and _question(options) else None
+    is_some = _question(options) or options.sort or options.columns
+    answer = _answer(results, options) if asked and is_some else None
     if options.plot:
         from libra_planner.views.sweeps.figures import plot
 
@@ -264,6 +267,10 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
         time = {"bill": "billed_step_time_s"}.get(options.by, "effective_step_time_s")
         got, fix = "got --by with --sql", f"write ORDER BY {time} in the query"
         raise SpecError.at("--by", got, "expected one of them", fix)
+    given = next((x for x in ("--sort", "--columns") if getattr(options, x[2:])), "")
+    if given and (options.sql is not None or options.group_by):
+        got, fix = f"got {given} with {_question(options)}", "leave one of them out"
+        raise SpecError.at(given, got, "expected one of them", fix)
     expected = "expected a figure along --x, or over --x and --y"
     if (options.x or options.y) and not options.plot:
         got, fix = "got an axis without --plot", "add --plot FILE"
@@ -291,11 +298,29 @@ def _answer(results: Results, options: argparse.Namespace) -> Answer:
         return results.sql(options.sql)
     if options.group_by:
         return results.grouped(options.group_by)
+    ranked = _ranked(results, options)
+    if not (options.sort or options.columns):
+        return ranked or (results.everything() if options.csv else results.listed())
+    return results.listed(_names(options.columns), _names(options.sort), among=ranked)
+
+
+def _ranked(results: Results, options: argparse.Namespace) -> Answer | None:
+    """The best designs; nothing where all are asked for."""
     if options.pareto:
         return results.pareto_with_fim() if options.fim else results.pareto()
-    if options.csv and options.top is None:
-        return results.everything()
+    if options.top is None and (options.csv or _is_list(options)):
+        return None
     return results.top(options.top or _USUAL)
+
+
+def _is_list(options: argparse.Namespace) -> bool:
+    """Whether designs are asked for by their values, not by their rank."""
+    return bool(options.where or options.sort or options.columns) and not _question(options)
+
+
+def _names(text: str | None) -> list[str]:
+    """Names with commas between them."""
+    return [one.strip() for one in (text or "").split(",") if one.strip()]
 
 
 def _write_csv(answer: Answer, file: str) -> None:
@@ -329,9 +354,11 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         from libra_planner.views.sweeps.points import axis_units
 
         asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
-        words = answer_words(results, n_best=options.top or _USUAL, **asked)
+        n_best = None if _is_list(options) else options.top or _USUAL
+        words = answer_words(results, n_best=n_best, **asked)
         names = axis_units(results), results.plan_cost
-        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, *names)
+        is_named = bool(options.columns)
+        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, *names, is_named=is_named)
         money = [money_words(results)] if COST in answer.columns else []
         more = (escape(text) for text in (*money, *best_lines(results)) if text)
         streams.show([escape(words), *rows, *more])

@@ -23,7 +23,7 @@ from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.npus import catalogue_npu, name_notes, scale_up_domain
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
-from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book
+from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book, unused_items
 from libra_planner.plan.steps import whole
 from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
@@ -336,9 +336,9 @@ class _ProblemBuilder(FaultCollector):
         file = f", quotes of {base.prices.quotes[0].file}" if base.prices.quotes else ""
         settings.append(f"prices {book.name} ({book.as_of}{sure}){file}")
         settings += ["priced by its bill"] * (base.prices.choice is not None)
-        used = [part.quote.item for part in base.prices.parts if part.quote]
+        used = [part.quote.item for part in base.prices.parts if part.quote] + [*fixed.quoted]
         is_billed = base.prices.choice is not None
-        quoted = quote_notes(base.prices.quotes, [*used, *fixed.quoted], is_billed=is_billed)
+        quoted = quote_notes(base.prices.quotes, used, is_billed=is_billed)
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(
@@ -347,6 +347,7 @@ class _ProblemBuilder(FaultCollector):
             notes=(*notes, *fixed.notes, *quoted, *pricing.free_tier_notes(tiers, book)),
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
+            unused_quotes=() if is_billed else unused_items(base.prices.quotes, used),
         )
 
     def topology(self) -> Topology:

@@ -446,13 +446,24 @@ def quote_notes(
         for quote in quotes
         if quote.item in used
     ]
-    rest = [quote.item for quote in quotes if quote.item not in used]
-    if rest and not is_billed:
-        lines.append(
-            f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(rest)}"
-        )
+    if rest := () if is_billed else unused_items(quotes, used):
+        lines.append(unused_note(rest))
     lines += quote_warnings(x for x in quotes if x.item in used)
     return [*lines, *filter(None, [unpriced_note(quotes)])]
+
+
+def unused_items(quotes: Sequence[Quote], used: Sequence[str]) -> tuple[str, ...]:
+    """What has a quote that figures do not rest on."""
+    return tuple(quote.item for quote in quotes if quote.item not in used)
+
+
+def unused_note(items: Sequence[str]) -> str:
+    """What has quotes that linear prices do not use, for people.
+
+    >>> unused_note(["nic-400g", "h100-sxm"])
+    'quotes that the linear prices do not use, but a bill of parts may: nic-400g, h100-sxm'
+    """
+    return f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(items)}"
 
 
 class QuoteKeys(Model):

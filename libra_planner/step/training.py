@@ -150,6 +150,12 @@ class Step(Frozen):
         """What the time is of; empty for one of another source."""
         return tuple(member.training for member in self.members if member.training)
 
+    @property
+    def whole_training(self) -> ModelTraining | None:
+        """The only model that is trained; ``None`` for groups and steps of tp and dp alone."""
+        only = self.trainings[0] if len(self.trainings) == 1 else None
+        return only if isinstance(only, ModelTraining) else None
+
     @cached_property
     def communications(self) -> tuple[work.Communication, ...]:
         """The distinct collectives of a step; of a group, all members'."""

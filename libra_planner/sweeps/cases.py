@@ -316,3 +316,45 @@ def joint_program(parts: Sequence[Piece]) -> BatchProgram:
     programs = [part.program for part in parts]
     arrays = (np.concatenate([getattr(one, name) for one in programs]) for name in _ARRAYS)
     return BatchProgram(programs[0].template, *arrays)
+
+
+def cost_limits_usd(
+    rules: Sequence[Rule], factors: Array, bounds: Array, fixed_cost_usd: Array
+) -> Array:
+    """The most that rules let cost be, shape (n,); infinite where none bounds it from above.
+
+    Parameters
+    ----------
+    rules : their senses.
+    factors, bounds : multiples of the network cost on their left sides, 0 of other rules, and
+        their right sides without the fixed cost; shape (n, n_rules).
+    fixed_cost_usd : shape (n,).
+    """
+    senses = np.array([rule.sense for rule in rules])
+    is_upper = np.where(factors > 0, senses != ">=", senses != "<=") & (factors != 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = np.where(is_upper, bounds / factors, np.inf)
+    return np.asarray(fixed_cost_usd + limits.min(axis=1, initial=np.inf))
+
+
+def program_cost_limits_usd(program: BatchProgram) -> Array:
+    """The same of the designs of a batch."""
+    rules = program.template.rules
+    is_of_cost = np.array([rule.cost_factor != 0 for rule in rules], dtype=bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = program.coefficients.sum(axis=2) / program.price_usd_per_Bps.sum(axis=1)[:, None]
+    factors = np.where(is_of_cost & np.isfinite(sums), sums, 0.0)
+    return cost_limits_usd(rules, factors, program.bounds, program.fixed_cost_usd)
+
+
+def problem_cost_limit_usd(problem: Problem) -> float:
+    """The same of one plan.
+
+    >>> import libra_planner as lp
+    >>> problem_cost_limit_usd(lp.load_plan("0e_rails_2to1", "constraints=[cost <= 12 M$]"))
+    12000000.0
+    """
+    factors = np.array([[rule.cost_factor for rule in problem.rules]])
+    bounds = np.array([[rule.bound for rule in problem.rules]])
+    fixed = np.array([problem.fixed_cost_usd])
+    return float(cost_limits_usd(problem.rules, factors, bounds, fixed)[0])

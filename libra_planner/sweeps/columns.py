@@ -14,20 +14,26 @@ from functools import partial
 from operator import truediv
 from typing import Any, Final
 
+import numpy as np
+
 from libra_planner import units
 from libra_planner.registry import Registry
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 COST = "cost_usd"
+OVER_RULE = "bill_over_rule_usd"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
-CHECKED, SEARCHED, ON_LINKS, BILLED = "checked", "searched", "on links", "billed"
+CHECKED, SEARCHED, ON_LINKS = "checked", "searched", "on links"
+BILLED, OF_WORK = "billed", "of_work"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
 so, in sweeps whose links are checked, in those whose plans leave their parallelism open, in those
-with both, or where ``columns`` names one of a bill."""
+with both, where ``columns`` names one of a bill, or where axes change what is trained or
+``columns`` says so."""
 
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
 
+_MILLION = 1e6
 _LONGEST_FRACTION = 6
 """Digits after the point that a value of an axis has on screen."""
 _LONGEST = 48
@@ -115,6 +121,7 @@ class Unit:
 
 UNITS: Final = {
     "USD": Unit("_usd", units.format_usd, 8),
+    "tokens/s": Unit("tokens_per_s", "{:,.0f}".format, 9),
     "s": Unit("_s", units.format_time, 10),
     "GB/s": Unit("_GBps", _gigabytes_per_s, 8, " GB/s"),
     "bytes": Unit("_bytes", units.format_bytes, 10),
@@ -143,7 +150,7 @@ class Column:
         has to be importable by its name, so that other processes have it.
     dtype : ``double``, ``int64``, ``bool`` or ``string``.
     kept : one of :data:`ALWAYS`, :data:`DEFAULT`, :data:`ASKED`, :data:`CHECKED`, :data:`SEARCHED`,
-        :data:`BILLED`.
+        :data:`BILLED`, :data:`OF_WORK`.
     asked_as : what ``columns`` of a sweep file calls it, if not by its name.
     is_late : directories of earlier versions do not have it.
     shown : its place in answers of ``sweep show``, such as :data:`FIRST`.
@@ -257,6 +264,25 @@ def _most_s(step_time_s: Any, error_fraction: Any) -> Any:
     return step_time_s / (1 - error_fraction)
 
 
+def _percent(part: Any, whole: Any) -> Any:
+    return 100 * part / whole
+
+
+def _difference(whole: Any, part: Any) -> Any:
+    return whole - part
+
+
+def _per_million_usd(tokens: Any, step_time_s: Any, usd: Any) -> Any:
+    """Tokens per second and million dollars; none where nothing costs anything."""
+    return _finite_ratio(tokens / step_time_s, usd / _MILLION)
+
+
+def _over_rule(bill_usd: Any, bill_fabric_usd: Any, is_of_system: Any, cost_limit_usd: Any) -> Any:
+    """A bill of what a plan's cost is of, minus the most that its rules let that be."""
+    excess = np.where(is_of_system, bill_usd, bill_fabric_usd) - cost_limit_usd
+    return np.where(np.isfinite(excess), excess, np.nan)
+
+
 def _of_optima(status: Any, flags: Any) -> list[bool | None]:
     pairs = zip(status, flags, strict=True)
     return [bool(flag) if one == "optimal" else None for one, flag in pairs]
@@ -308,7 +334,7 @@ def register(*added: Column) -> None:
         if not one.key.isidentifier():
             raise ValueError(f"got the column {one.key!r}, expected letters, digits and _")
         COLUMNS.add(one, one.key)
-        if one.kept in (DEFAULT, ASKED, BILLED):
+        if one.kept in (DEFAULT, ASKED, BILLED, OF_WORK):
             FIGURES.add(one, one.key)
 
 
@@ -388,6 +414,10 @@ _shown = partial(Column, kept=DEFAULT)
 _memory = partial(_shown, is_late=True, shown=WHERE_KNOWN)
 _checked = partial(Column, kept=CHECKED)
 _billed = partial(Column, is_late=True, kept=BILLED)
+_of_work = partial(Column, is_late=True, kept=OF_WORK, screen=6)
+_per_dollar = partial(
+    Column, values=_per_million_usd, is_late=True, text="{:,.1f}".format, screen=6, n_cells=8
+)
 _found = partial(Column, of=("strategy",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
 _message = partial(_hidden, values=_text_or_null, dtype="string", screen=99, text=_cut, n_cells=0)
 register(
@@ -432,6 +462,28 @@ register(
         "speedup_vs_equal", "over equal bandwidth", ("equal_step_time_s", "step_time_s"),
         _finite_ratio, heading="speedup", screen=5, in_words=True,
     ),
+    _of_work(
+        "tokens_per_s", "of the whole cluster; null but for whole models",
+        ("tokens_per_step", "step_time_s"), truediv, heading="tokens/s",
+    ),
+    _of_work(
+        "mfu_percent", "FLOP/s of the model over the dense peak of the NPUs, full attention (C18)",
+        ("ideal_s", "step_time_s"), _percent, heading="MFU %",
+    ),
+    Column(
+        "communication_s", "exposed communication: what the step takes beyond its compute",
+        ("step_time_s", "compute_s"), _difference, is_late=True, heading="exposed", screen=6,
+    ),
+    _per_dollar(
+        "tokens_per_s_per_MUSD",
+        "work per dollar: tokens/s per million USD of the bill, at the billed time; of `cost_usd` "
+        "in a sweep without bills",
+        ("tokens_per_step", "paid_step_time_s", "paid_usd"), heading="tok/s/M$",
+    ),
+    _per_dollar(
+        "effective_tokens_per_s_per_MUSD", "the same at the effective time; null without `check`",
+        ("tokens_per_step", "effective_step_time_s", "paid_usd"), heading="eff. tok/s/M$",
+    ),
     Column(
         "bill_usd", "all parts of the optimum, as `report` has it, bundled catalogue and quotes",
         is_late=True, heading="bill", screen=4, in_words=True,
@@ -450,6 +502,13 @@ register(
         "bill_excess_percent",
         "the most bandwidth that the parts of a dimension have beyond what the design asks for",
         heading="excess %", shown=HIDDEN,
+    ),
+    _billed(
+        OVER_RULE,
+        "what the bill (of the training fabric where the plan has no `fixed_cost`) has beyond the "
+        "most that rules on `cost` allow: above 0 it breaks them; null without such a rule",
+        ("bill_usd", "bill_fabric_usd", "is_of_system", "cost_limit_usd"), _over_rule,
+        heading="over rule", shown=WHERE_KNOWN,
     ),
     _message(
         "bill_note", "parts of the bill that are faster than the `port_speed` of the plan",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
@@ -20,6 +20,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, PlannerError, SpecError, closest
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.step.expression import Mask
 
 NUMBER, TEXT, TRUTH, OTHER = "number", "text", "truth value", "map or list"
 """Kinds of values."""
@@ -164,13 +165,50 @@ class Expression:
         return reduce(operator.or_, zeros, False)
 
 
-def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
+def passing(filters: Iterable[Expression], values: Mapping[str, Any], n: int) -> Mask:
+    """Which of n designs meet all filters, shape (n,); a division by zero meets none.
+
+    ``values`` has an array, shape (n,), of every name in them.
+    """
+    mask = np.ones(n, dtype=bool)
+    with np.errstate(all="ignore"):
+        for one in filters:
+            mask &= one.value(values)
+            mask &= np.logical_not(one.divides_by_zero(values))
+    return mask
+
+
+def parse_filter(text: str, kinds: Mapping[str, str], noun: str = "axis") -> Expression:
+    """Parse what designs have to meet, such as ``where`` of a sweep file; as an expression.
+
+    Raises
+    ------
+    SpecError
+        For what is no comparison, or has no name of ``kinds`` in it.
+    """
+    expression = parse_expression(text, kinds, noun)
+    if expression.kind != TRUTH:
+        got = f"got {text!r}, a {expression.kind}"
+        raise SpecError(Fault(got, "expected a comparison", "write e.g. tp * dp == 4096"))
+    if not expression.names:
+        plural = {"axis": "axes"}.get(noun, f"{noun}s")
+        fix = f"{plural}: {', '.join(kinds)}"
+        raise SpecError(Fault(f"got {text!r}", f"expected {_an(noun)} in it", fix))
+    return expression
+
+
+def _an(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def parse_expression(text: str, kinds: Mapping[str, str], noun: str = "axis") -> Expression:
     """Parse an expression over axes.
 
     Parameters
     ----------
     text : the expression.
     kinds : kind of every axis by name.
+    noun : what names are of, for messages.
 
     Raises
     ------
@@ -188,7 +226,7 @@ def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
         raise SpecError(Fault(f"got {len(text)} characters", f"expected at most {LONGEST}"))
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        parser = _Parser(text, kinds)
+        parser = _Parser(text, kinds, noun)
         kind, computed = parser.parsed(tree)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or "too deep"
@@ -204,6 +242,7 @@ class _Parser:
 
     text: str
     kinds: Mapping[str, str]
+    noun: str = "axis"
     names: set[str] = field(default_factory=set)
     divisors: list[Value] = field(default_factory=list)
 
@@ -227,7 +266,8 @@ class _Parser:
             return self.kinds[name], operator.itemgetter(name)
         if name in WORDS:
             return TRUTH, lambda _: WORDS[name]
-        raise self.fault(f"the name {name!r}", "expected an axis", closest(name, self.kinds))
+        fix = closest(name, self.kinds)
+        raise self.fault(f"the name {name!r}", f"expected {_an(self.noun)}", fix)
 
     def need(self, node: ast.expr, *allowed: str) -> tuple[str, Value]:
         """The same of a node whose kind has to be one of some."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,16 +12,19 @@ from libra_planner.errors import Fault, Infeasible, PlannerError, SpecError, ref
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.plan.problem import build_plan
+from libra_planner.plan.quotes import unused_note
+from libra_planner.problem import Problem
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import path_of
 from libra_planner.sweeps.axes import Axis, cell
 from libra_planner.sweeps.expressions import OTHER, TEXT
 from libra_planner.sweeps.solver import opened_plan
-from libra_planner.sweeps.spec import Job, Sweep, chunk_between
+from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between
 from libra_planner.sweeps.template import PlanTemplate
 
-_PROBES = 12
+PROBES = 12
 """Designs that are looked at before work starts: if none of them is a plan, nothing is run."""
+QUOTES_KEY = "quotes"
 
 
 def spread_rows(n: int, n_picked: int) -> list[int]:
@@ -43,7 +47,7 @@ def probe(sweep: Sweep, job: Job) -> None:
     refuse(_misspelt(sweep))
     n = sweep.space.n
     faults: tuple[Fault, ...] = ()
-    for row in spread_rows(n, _PROBES):
+    for row in spread_rows(n, PROBES):
         chunk = chunk_between(sweep, row, row + 1)
         try:
             _ = opened_plan(job, chunk, 0).problem
@@ -81,6 +85,46 @@ def conflict_words(conflict: Infeasible) -> str:
     return str(conflict).split("got ", maxsplit=1)[-1]
 
 
+def unused_quotes_words(plans: Iterable[OpenedPlan]) -> str:
+    """What the linear prices of no plan use, though it has a quote; empty without such quotes.
+
+    In the words of ``optimize``, with what it means for rows. A plan that is wrong says nothing.
+    """
+    used: set[str] = set()
+    unused: dict[str, None] = {}
+    for problem in _linear(plans):
+        own = problem.text.unused_quotes
+        unused |= dict.fromkeys(own)
+        used |= {quote.item for quote in problem.prices.quotes} - {*own}
+    if not (rest := [item for item in unused if item not in used]):
+        return ""
+    without = "cost_usd, rules on cost and optima where cost counts are without them"
+    return f"{unused_note(rest)}. {without}. To count them write prices: bill under set"
+
+
+def _linear(plans: Iterable[OpenedPlan]) -> Iterator[Problem]:
+    """Of some plans those at linear prices."""
+    for plan in plans:
+        with suppress(PlannerError):
+            if plan.problem.prices.choice is None:
+                yield plan.problem
+
+
+def unused_quotes_of(sweep: Sweep, job: Job) -> str:
+    """The same of designs all over a sweep."""
+    if QUOTES_KEY not in sweep.template.document.value:
+        return ""
+    chunks = (chunk_between(sweep, i, i + 1) for i in spread_rows(sweep.space.n, PROBES))
+    return unused_quotes_words(_opened(job, chunks))
+
+
+def _opened(job: Job, chunks: Iterable[Chunk]) -> Iterator[OpenedPlan]:
+    """The first design of each chunk, where placeholders have a value."""
+    for chunk in chunks:
+        with suppress(SpecError):
+            yield opened_plan(job, chunk, 0)
+
+
 def _misspelt(sweep: Sweep) -> list[Fault]:
     """Names, keys and units in values of axes that no plan could mean, each at its value."""
     axes = [axis for axis in sweep.axes if axis.kind in (TEXT, OTHER) and not axis.is_topology]
@@ -90,7 +134,7 @@ def _misspelt(sweep: Sweep) -> list[Fault]:
 
 def _misspelt_values(sweep: Sweep, axis: Axis) -> Iterator[Fault]:
     """What is misspelt in values of an axis, in designs all over the sweep."""
-    rows = spread_rows(sweep.space.n, _PROBES)
+    rows = spread_rows(sweep.space.n, PROBES)
     first, *others = (chunk_between(sweep, row, row + 1).values(0) for row in rows)
     keys = [key for key, slot in sweep.template.slots.items() if axis.name in slot.names]
     pairs = zip(axis.values, axis.places or [None] * len(axis.values), strict=True)

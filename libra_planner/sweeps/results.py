@@ -5,28 +5,31 @@ from __future__ import annotations
 import glob
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import getitem
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import Fault, Place, SpecError, closest, located
 from libra_planner.files import is_unicode
 from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
+from libra_planner.sweeps.expressions import NUMBER, TEXT, TRUTH, parse_filter, passing
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
+from libra_planner.sweeps.template import WORK_KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def connection_to(folder: Path) -> Any:
-    """A connection with the table ``designs``; it can read nothing else and write nothing."""
+def connection_to(folder: Path, name: str = "designs") -> Any:
+    """A connection with the table of all designs; it can read nothing else and write nothing."""
     import duckdb
 
     connection = duckdb.connect()
@@ -38,16 +41,67 @@ def connection_to(folder: Path) -> Any:
 
         parts = [table_of(path) for path in sorted(folder.glob("part-*.parquet"))]
         connection.execute("SET enable_external_access = false")
-        connection.register("designs", pa.concat_tables(parts))
+        connection.register(name, pa.concat_tables(parts))
     else:
-        name = str(folder).replace("'", "''")
-        escaped = glob.escape(name)  # No [, * or ? of its name is a pattern.
-        connection.execute(f"SET allowed_directories = ['{name}', '{escaped}']")
+        quoted = str(folder).replace("'", "''")
+        escaped = glob.escape(quoted)  # No [, * or ? of its name is a pattern.
+        connection.execute(f"SET allowed_directories = ['{quoted}', '{escaped}']")
         connection.execute("SET enable_external_access = false")
         files = f"{escaped}/part-*.parquet"
-        connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+_EVERY = "every_design_"
+_KEPT = "kept_rows_"
+_KINDS = {"string": TEXT, "bool": TRUTH}
+"""Kinds of columns in filters, by their types; others are numbers."""
+
+
+def filtered_connection(folder: Path, where: Sequence[str], types: Mapping[str, str]) -> Any:
+    """The same of the designs that meet all filters, in the language of ``where`` of sweep files.
+
+    A design without a value of a column in a filter does not meet it.
+
+    Parameters
+    ----------
+    folder : of the parts.
+    where : the filters.
+    types : of the columns, as a manifest has them.
+
+    Raises
+    ------
+    SpecError
+        For a filter that is wrong.
+    """
+    import pyarrow as pa
+
+    kinds = {name: _KINDS.get(dtype, NUMBER) for name, dtype in types.items()}
+    with located("--where"):
+        filters = [parse_filter(text, kinds, "column") for text in where]
+    names = sorted({name for one in filters for name in one.names})
+    connection = connection_to(folder, _EVERY)
+    wanted = ", ".join([cols.ROW, *(f"{sql_name(x)} AS used_{i}" for i, x in enumerate(names))])
+    found = connection.execute(f"SELECT {wanted} FROM {_EVERY}").fetchnumpy()
+    rows, arrays = found[cols.ROW], [found[f"used_{i}"] for i in range(len(names))]
+    values = {x: _array(kinds[x], array) for x, array in zip(names, arrays, strict=True)}
+    mask = passing(filters, values, len(rows))
+    for array in arrays:
+        mask &= ~np.ma.getmaskarray(array)
+    connection.register(_KEPT, pa.table({cols.ROW: np.asarray(rows)[mask]}))
+    kept = f"SELECT {cols.ROW} FROM {_KEPT}"
+    connection.execute(
+        f"CREATE VIEW designs AS SELECT * FROM {_EVERY} WHERE {cols.ROW} IN ({kept})"
+    )
+    return connection
+
+
+def _array(kind: str, array: Any) -> Any:
+    """Values of a column of a kind; whatever where there is none."""
+    if kind == TEXT:
+        return np.ma.filled(array, "").astype(str)
+    return np.ma.filled(array, False) if kind == TRUTH else np.ma.filled(array, 0)
 
 
 NEAR = 1e-3
@@ -55,6 +109,10 @@ NEAR = 1e-3
 
 SAME = 1e-9
 """Relative difference of a figure up to which a design is not worth its place."""
+
+
+CENT_USD = 0.01
+"""Money up to which a bill is as a rule on cost allows."""
 
 
 def ties(values: Array) -> NDArray[np.intp]:
@@ -170,6 +228,10 @@ _TIMES = {BY[1]: ("effective_", "--by"), _BILL: ("billed_", "--by")}
 """How columns of times begin."""
 
 
+_MOST_TOLD = 10
+"""Rows that an answer shows of itself in a terminal."""
+
+
 @dataclass(frozen=True, repr=False)
 class Answer:
     """Rows of an answer.
@@ -184,7 +246,10 @@ class Answer:
     rows: tuple[tuple[Any, ...], ...]
 
     def __repr__(self) -> str:
-        return f"<Answer: {len(self.rows):,} rows of {', '.join(self.columns)}>"
+        return f"<Answer: {len(self.rows):,} rows of {len(self.columns):,} columns>\n{self}"
+
+    def __str__(self) -> str:
+        return str(self.to_frame().to_string(index=False, max_rows=_MOST_TOLD, max_cols=8))
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False, max_rows=60))
@@ -208,26 +273,36 @@ class Results:
     ----------
     directory : where they are.
     by : one of :data:`BY`.
+    where : filters in the language of ``where`` of sweep files; only designs that meet all of
+        them are there.
     """
 
     directory: RunDirectory
     by: str = BY[0]
+    where: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, path: str | Path, by: str | None = BY[0]) -> Results:
+    def at(cls, path: str | Path, by: str | None = BY[0], where: Sequence[str] = ()) -> Results:
         """Results in a run directory.
 
         Parameters
         ----------
         path : of the directory.
         by : one of :data:`BY`; ``None`` for the bill where any design has one, else ``ideal``.
+        where : filters that designs have to meet.
 
         Raises
         ------
         SpecError
             For a directory that is no sweep's, or without any results yet.
+        TypeError
+            For a number: rows of a directory are what :meth:`sql` gives.
         """
-        results = cls(RunDirectory(Path(path)), by or BY[0])
+        if not isinstance(path, str | PathLike):
+            got = f"at: got {path!r}, expected a run directory"
+            fix = "rows are what to_frame(where='row == 2') or sql(...) of results gives"
+            raise TypeError(f"{got}; {fix}")
+        results = cls(RunDirectory(Path(path)), by or BY[0], tuple(where))
         if not results.n_parts_done:
             got, fix = "got no results yet", "run the sweep first"
             raise SpecError(Fault(got, "", fix, "", results.directory.place))
@@ -255,7 +330,7 @@ class Results:
         spec = self.manifest["spec"]
         found = set()
         for key, _, axis in spec["slots"]:
-            if key and key[0] in _WORK:
+            if key and key[0] in WORK_KEYS:
                 text = "" if axis else str(reduce(getitem, key, spec["base"]))
                 inner = " ".join(re.findall(r"\{[^}]*\}", text))
                 found |= {axis} if axis else set(re.findall(r"[\w.]+", inner))
@@ -311,7 +386,10 @@ class Results:
     def _connection(self) -> Any:
         # DuckDB reads damaged numbers without a word.
         self.directory.refuse_damaged(Layout.of(self.manifest))
-        return connection_to(self.directory.path.resolve())
+        folder = self.directory.path.resolve()
+        if self.where:
+            return filtered_connection(folder, self.where, self.manifest["schema"])
+        return connection_to(folder)
 
     @cached_property
     def time_column(self) -> str:
@@ -354,6 +432,14 @@ class Results:
         has_bills = {"bill_usd", "billed_step_time_s"} <= {*self.columns}
         return self._count("bill_usd") if has_bills else 0
 
+    @cached_property
+    def over_rule(self) -> frozenset[int]:
+        """Rows whose bill is more than their rules on cost allow."""
+        if cols.OVER_RULE not in self.columns:
+            return frozenset()
+        query = f"SELECT row FROM designs WHERE {cols.OVER_RULE} > {CENT_USD}"
+        return frozenset(row for (row,) in self._own(query).rows)
+
     @property
     def ranked(self) -> str:
         """Which designs have a rank, in SQL."""
@@ -392,11 +478,12 @@ class Results:
         """
         if column in self.columns:
             return column
-        fix = closest(column, self.columns)
-        if cols.column_named(column).kept == cols.CHECKED:
+        fix, known = closest(column, self.columns), cols.column_named(column)
+        if known.kept == cols.CHECKED:
             fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory"
-        elif cols.column_named(column).is_of_bill:
-            fix = "write columns: [..., bill_usd] in the sweep, and run it into a new directory"
+        elif known.key in cols.FIGURES:
+            key = "bill_usd" if known.is_of_bill else known.key
+            fix = f"write columns: [..., {key}] in the sweep, and run it into a new directory"
         where = Place(place) if place else self.directory.place
         got = f"got no column {column!r}"
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
@@ -519,6 +606,53 @@ class Results:
         query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
         return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
 
+    def listed(
+        self,
+        columns: Sequence[str] = (),
+        sort: Sequence[str] = (),
+        *,
+        among: Answer | None = None,
+    ) -> Answer:
+        """Designs as they are asked for.
+
+        Parameters
+        ----------
+        columns : names; without any what people want to see of a design.
+        sort : names of columns to order by, smallest first, or ``NAME desc``; designs without a
+            value come last.
+        among : an answer with the rows that are listed, in its order where ``sort`` says none.
+
+        Raises
+        ------
+        SpecError
+            For a name that the results do not have.
+        """
+        shown = [sql_name(self.need(name, "--columns")) for name in columns]
+        order = [self._ordered(text) for text in sort]
+        places = {row["row"]: i for i, row in enumerate(among.dicts())} if among else {}
+        which = "true" if among is None else f"row IN ({', '.join(map(str, places)) or 'NULL'})"
+        what = ", ".join(shown) or self._usual()
+        query = f"SELECT {what}, row AS row_ FROM designs WHERE {which}"
+        found = self._own(f"{query} ORDER BY {', '.join([*order, 'row'])}")
+        rows = list(found.rows)
+        if not order and among is not None:
+            rows.sort(key=lambda row: places[row[-1]])
+        return Answer(found.columns[:-1], tuple(row[:-1] for row in rows))
+
+    def _ordered(self, text: str) -> str:
+        """A column to order by, in SQL."""
+        name, _, way = text.strip().partition(" ")
+        if way.strip() not in ("", "asc", "desc"):
+            expected = "expected NAME, or NAME desc for the largest first"
+            raise SpecError(Fault(f"got {text!r}", expected, "", "", Place("--sort")))
+        return f"{sql_name(self.need(name, '--sort'))} {way.strip() or 'asc'} NULLS LAST"
+
+    def _usual(self) -> str:
+        """What people want to see of designs, and why some have no optimum."""
+        n_optimal = self._count(f"CASE WHEN {_OPTIMAL} THEN 1 END")
+        more = [cols.STATUS, cols.MESSAGE] if n_optimal < self.n_rows else []
+        return ", ".join([self._shown(), *(name for name in more if name in self.columns)])
+
     def everything(self) -> Answer:
         """All rows and columns."""
         return self._own("SELECT * FROM designs ORDER BY row")
@@ -530,11 +664,7 @@ class Results:
         ----------
         most : of more designs about so many, evenly spread, and the frontier of each work.
         """
-        n, n_optimal = self.n_rows, self._count(f"CASE WHEN {_OPTIMAL} THEN 1 END")
-        more = [cols.STATUS, cols.MESSAGE] if n_optimal < n else []
-        more = [name for name in more if name in self.columns]
-        shown = ", ".join([self._shown(), *more])
-        which = "true"
+        n, shown, which = self.n_rows, self._usual(), "true"
         if n > most:
             cost = self.cost_column if self.cost_column in self.columns else "0.0"
             front = self._frontier_rows([self.time_column, cost], self.ranked)
@@ -602,8 +732,6 @@ def _error_text(error: Exception) -> str:
     return f"got {' '.join(str(error).split())}"
 
 
-_WORK = ("workload", "group", "sequence_tokens")
-"""Keys of a plan that say what is trained."""
 _OPTIMAL = "status = 'optimal'"
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""

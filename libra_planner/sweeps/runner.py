@@ -22,7 +22,13 @@ from libra_planner.reading.document import leaves
 from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import DEFAULT, MESSAGE, ROW, STATUS, as_in_file, columns
-from libra_planner.sweeps.probe import conflict_words, named_conflict, probe, spread_rows
+from libra_planner.sweeps.probe import (
+    conflict_words,
+    named_conflict,
+    probe,
+    spread_rows,
+    unused_quotes_of,
+)
 from libra_planner.sweeps.solver import NO_BANDWIDTH, Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import (
@@ -65,6 +71,7 @@ class Estimate:
     statuses : how the designs that were tried came out.
     n_routed : designs whose links differ from all before them, where links are checked: about.
     reasons : by status, why the first of those that were tried has no optimum.
+    notes : what figures of the rows are without.
     """
 
     n_designs: int
@@ -76,6 +83,7 @@ class Estimate:
     statuses: dict[str, int]
     n_routed: int = 0
     reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def estimate(sweep: Sweep) -> Estimate:
@@ -130,6 +138,7 @@ def _estimate(sweep: Sweep, tried: Part, core_s: float, n_routed: int) -> Estima
         statuses=tried.statuses,
         n_routed=n_routed,
         reasons=_reasons(sweep, tried),
+        notes=[words] if (words := unused_quotes_of(sweep, job_of(sweep))) else [],
     )
 
 

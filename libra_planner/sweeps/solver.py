@@ -29,7 +29,14 @@ from libra_planner.step.expression import Array, Mask
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.bills import SweepBills
-from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
+from libra_planner.sweeps.cases import (
+    Case,
+    Piece,
+    joint_program,
+    pieces,
+    problem_cost_limit_usd,
+    program_cost_limits_usd,
+)
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
 from libra_planner.sweeps.store import ERRORS, SWEEP_HASH, arrow_array
@@ -117,6 +124,9 @@ class SolvedChunk:
     bandwidth_bytes_per_s : shape (n, n_dims), NaN beyond a smaller fabric's dimensions.
     objective, lower_bound, step_time_s, cost_usd : as ``optimizer.BatchResult``.
     n_sequences : sequences per step, NaN where nobody knows.
+    tokens_per_step : of whole models, NaN of other steps (C21).
+    ideal_s : what a step of a whole model would take at its FLOP and the peak of the NPUs (C18).
+    compute_s : of the step.
     memory_bytes, sharded_memory_bytes : what weights, gradients and optimizer states need on an
         NPU, and the least that ZeRO can need (C19); the most of any workload.
     error_fraction : of step times, as published runs of their kind have it (C23); NaN where no
@@ -127,7 +137,11 @@ class SolvedChunk:
         needs them.
     billed_step_time_s, bill_excess_percent : time on the whole ports that the bill pays for, and
         the most that a dimension has beyond what the design asks for; only beside bills.
+    cost_limit_usd : the most that its rules let its cost be, infinite without one; only beside
+        bills.
     unique, resolved : as ``optimizer.BatchResult``.
+    is_of_system : whether its cost is of the system, not of the network alone; only beside bills.
+    has_bills : whether the sweep has bills; the same for all.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
     message : why there is no optimum.
@@ -147,6 +161,9 @@ class SolvedChunk:
     step_time_s: Array
     cost_usd: Array
     n_sequences: Array
+    tokens_per_step: Array
+    ideal_s: Array
+    compute_s: Array
     memory_bytes: Array
     sharded_memory_bytes: Array
     error_fraction: Array
@@ -160,8 +177,11 @@ class SolvedChunk:
     bill_fabric_usd: Array
     billed_step_time_s: Array
     bill_excess_percent: Array
+    cost_limit_usd: Array
     unique: Mask
     resolved: Mask
+    is_of_system: Mask
+    has_bills: Mask
     status: Texts
     kinds: Texts
     message: Texts
@@ -184,7 +204,18 @@ class SolvedChunk:
         }
         own["status"][:] = INVALID
         own["kinds"][:] = _written_objectives(chunk, job)
+        own["has_bills"][:] = job.has_bills
         return cls(chunk, np.full((n, job.n_dims), np.nan), **own)
+
+    @property
+    def paid_usd(self) -> Array:
+        """What designs cost: the bill where the sweep has bills."""
+        return np.where(self.has_bills, self.bill_usd, self.cost_usd)
+
+    @property
+    def paid_step_time_s(self) -> Array:
+        """Their time on what that buys."""
+        return np.where(self.has_bills, self.billed_step_time_s, self.step_time_s)
 
     @property
     def row(self) -> NDArray[np.intp]:
@@ -292,7 +323,7 @@ class Solver:
             self._solve(parts, result)
         if self.job.check:
             self._check(self.job.check, problems, result)
-        if any(one.is_of_bill for one in self.job.columns):
+        if self.job.has_bills:
             self._bill(chunk, problems, result)
         return result
 
@@ -413,6 +444,9 @@ class Solver:
                 result.status[row] = _STATUS.get(type(error), INVALID)
                 continue
             _put_plan(result, np.array([row]), problem)
+            result.cost_limit_usd[row] = problem_cost_limit_usd(problem)
+            is_billed = problem.prices.bills is not None
+            result.is_of_system[row] = is_billed or problem.fixed_cost_usd > 0
             equal_s = np.full(1, np.nan)
             if solved.status[0] == optimizer.OPTIMAL:
                 bandwidth = solved.bandwidth_bytes_per_s[0]
@@ -459,6 +493,9 @@ class Solver:
         if any("equal_step_time_s" in one.inputs for one in self.job.columns):
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
         _put(result, rows, solved, equal)
+        if self.job.has_bills:
+            result.cost_limit_usd[rows] = program_cost_limits_usd(program)
+            result.is_of_system[rows] = program.fixed_cost_usd > 0
 
 
 def opened_plan(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) -> OpenedPlan:
@@ -484,6 +521,10 @@ def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
     """What is known of designs without their optima."""
     result.kinds[rows], result.strategy[rows] = problem.objective, _strategy(problem)
     result.n_sequences[rows] = problem.step.n_sequences or np.nan
+    result.compute_s[rows] = problem.step_time.compute_s
+    if training := problem.step.whole_training:
+        result.tokens_per_step[rows] = problem.step.tokens_per_step or np.nan
+        result.ideal_s[rows] = training.model_flops_per_npu(1.0) / training.npu_peak_flops
     if isinstance(problem.step.model, Calibrated):
         result.error_fraction[rows] = problem.step.error_fraction or np.nan
     memories = problem.step.memories.values()

@@ -29,7 +29,7 @@ from libra_planner.step.expression import Mask
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps import template as templates
 from libra_planner.sweeps.axes import Axis, SampleSpec, SweepFile, read_axis
-from libra_planner.sweeps.expressions import OTHER, TRUTH, Expression, parse_expression
+from libra_planner.sweeps.expressions import OTHER, Expression, parse_filter, passing
 from libra_planner.sweeps.store import Layout
 
 Digits: TypeAlias = NDArray[np.int32]
@@ -145,14 +145,10 @@ def _digits(index: NDArray[np.int64], sizes: tuple[int, ...]) -> Digits:
 def passing_mask(axes: Sequence[Axis], filters: Iterable[Expression], digits: Digits) -> Mask:
     """Which designs meet all filters, shape (n,); a division by zero meets none."""
     found = {axis.name: (axis, row) for axis, row in zip(axes, digits, strict=False)}
-    mask = np.ones(digits.shape[1], dtype=bool)
-    with np.errstate(all="ignore"):
-        for expression in filters:
-            used = [found[name] for name in expression.names]
-            values = {axis.name: axis.array[row] for axis, row in used}
-            mask &= expression.value(values)
-            mask &= np.logical_not(expression.divides_by_zero(values))
-    return mask
+    every = tuple(filters)
+    used = [found[name] for name in {name for one in every for name in one.names}]
+    values = {axis.name: axis.array[row] for axis, row in used}
+    return passing(every, values, digits.shape[1])
 
 
 def build_space(
@@ -334,6 +330,8 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
     named = (
         [cols.COLUMNS[key] for key in spec.columns] if spec.columns else cols.columns(cols.DEFAULT)
     )
+    if _varies_work(template, axes):
+        named = [*dict.fromkeys((*named, *cols.columns(cols.OF_WORK)))]
     if any(one.is_of_bill for one in named):
         named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
@@ -345,6 +343,12 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
         update = {"designs_per_part": _SEARCHED_PER_PART if is_searched else usual}
         spec = spec.model_copy(update=update)
     return Sweep(document.file, spec, template, faults.required(space), kept, check, is_searched)
+
+
+def _varies_work(template: templates.PlanTemplate, axes: Mapping[str, Axis]) -> bool:
+    """Whether designs train different models, whose step times do not compare."""
+    changing = template.axes_of(lambda key, _: key[0] in templates.WORK_KEYS)
+    return any(len(axes[name].values) > 1 for name in changing)
 
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
@@ -398,13 +402,7 @@ def _filters(spec: SweepFile, axes: Mapping[str, Axis], faults: FaultCollector) 
 
 
 def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
-    expression = parse_expression(text, kinds)
-    if expression.kind != TRUTH:
-        got = f"got {text!r}, a {expression.kind}"
-        raise SpecError(Fault(got, "expected a comparison", "write e.g. tp * dp == 4096"))
-    if not expression.names:
-        fix = f"axes: {', '.join(kinds)}"
-        raise SpecError(Fault(f"got {text!r}", "expected an axis in it", fix))
+    expression = parse_filter(text, kinds)
     others = [name for name in expression.names if kinds[name] == OTHER]
     if others:
         expected = "expected axes whose values are all numbers, or all text"
@@ -494,6 +492,11 @@ class Job:
     is_searched: bool = False
     version: str = __version__
     sweep_hash: str = ""
+
+    @property
+    def has_bills(self) -> bool:
+        """Whether optima get the bill of their parts."""
+        return any(one.is_of_bill for one in self.columns)
 
 
 def chunk_of(sweep: Sweep, index: int) -> Chunk:

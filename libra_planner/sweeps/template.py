@@ -38,6 +38,8 @@ from libra_planner.sweeps.store import Layout, RunDirectory, table_of
 OBJECTIVE_KEY: Key = ("objective",)
 PARALLELISM_KEY: Key = ("parallelism",)
 COST_MODEL_KEY: Key = ("cost_model",)
+WORK_KEYS = ("workload", "group", "sequence_tokens")
+"""Keys of a plan that say what is trained."""
 LIGHT_KEYS = (OBJECTIVE_KEY, COST_MODEL_KEY)
 """Keys that leave the step time of a plan as it is."""
 

@@ -21,6 +21,7 @@ from libra_planner.sweeps.columns import (
     COLUMNS,
     DEFAULT,
     FIGURES,
+    OF_WORK,
     ON_LINKS,
     SEARCHED,
     Column,
@@ -44,6 +45,7 @@ WHEN = {
     SEARCHED: "with `parallelism: auto`",
     ON_LINKS: "with both",
     BILLED: "beside any bill",
+    OF_WORK: "where models vary, or `columns` names it",
 }
 
 

@@ -39,6 +39,7 @@ def _sweep_show() -> Arguments:
         "--fim) of a sweep with check:, or the bill and the time on what it buys (default where "
         "the sweep has bill_usd)"
     )
+    where = "only designs that meet it, such as 'nic >= 50', as in where: of a sweep; repeatable"
     page = "write one page that opens offline: table, scatter, parallel axes; alone, all designs"
     figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
     return (
@@ -49,6 +50,9 @@ def _sweep_show() -> Arguments:
             text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
             text("--group-by", "AXIS", "best design for each value of an axis"),
         ],
+        text("--where", "FILTER", where, action="append", default=[]),
+        text("--sort", "COLUMNS", "order by columns, with commas; 'NAME desc': largest first"),
+        text("--columns", "COLUMNS", "columns to print, with commas"),
         switch("--fim", fim),
         choice("--by", ("ideal", "effective", "bill"), times),
         [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],

@@ -37,6 +37,8 @@ def answer_blocks(
     n_rows: int,
     units: Mapping[str, str],
     plan_cost: str,
+    *,
+    is_named: bool = False,
 ) -> Iterator[Block]:
     """The first rows of designs or of groups of them; above them what is the same in all.
 
@@ -47,9 +49,13 @@ def answer_blocks(
     n_rows : to show at most.
     units : of axes, as :func:`~libra_planner.views.sweeps.points.axis_units` has them.
     plan_cost : what ``cost_usd`` is, as ``Results.plan_cost`` has it.
+    is_named : whether the reader has named the columns: all are shown, as named.
     """
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
     shown = dict(_columns(answer.columns, axes, plan_cost))
+    if is_named:
+        yield _named_table({name: shown[name] for name in answer.columns}, rows, units)
+        return
     same, n_sequences = _same(shown, rows), _sequences(shown, rows)
     words = [_named(shown[name], rows[0][name], units) for name in same]
     words += [f"{n_sequences:,.6g} sequences a step"] if n_sequences else []
@@ -72,15 +78,25 @@ def answer_blocks(
     )
 
 
+def _named_table(
+    shown: Mapping[str, Column], rows: Sequence[Row], units: Mapping[str, str]
+) -> Block:
+    """Rows in columns that the reader has named."""
+    headings = {name: _heading(one, units) for name, one in shown.items()}
+    texts = (headings[name] for name, one in shown.items() if one.is_text)
+    cells = ([_cell(one, row[name]) for name, one in shown.items()] for row in rows)
+    return table("", "", headings.values(), cells, left=tuple(texts))
+
+
 def answer_words(
-    results: Results, *, n_best: int, by: str | None, is_frontier: bool, has_fim: bool
+    results: Results, *, n_best: int | None, by: str | None, is_frontier: bool, has_fim: bool
 ) -> str:
     """What an answer is, in one line.
 
     Parameters
     ----------
     results : of the sweep.
-    n_best : designs of each objective, where nothing else is asked.
+    n_best : designs of each objective, where nothing else is asked; ``None`` for all.
     by : the axis of a question for groups.
     is_frontier, has_fim : whether it is the frontier, and whether FIM counts there.
     """
@@ -96,8 +112,9 @@ def answer_words(
         what = f"frontier of {figures}{f' of each {work}' if work else ''}, fastest first"
     else:
         among = f"{work} and objective" if work else "objective"
-        what = f"the best {n_best:,} of each {among} ({time})"
-    return f"{name}, {results.n_rows:,} designs: {what}"
+        what = f"the best {n_best:,} of each {among} ({time})" if n_best else ""
+    of = f" where {' and '.join(map(visible, results.where))}" if results.where else ""
+    return f"{name}, {results.n_rows:,} designs{of}{': ' if what else ''}{what}"
 
 
 def time_words(time: str) -> str:

@@ -19,6 +19,7 @@ _WITHIN = (NEAR, 0.01)
 _LARGE = 1000.0
 _OF_ONE = " a sequence"
 _EFFECTIVE = BY[1]
+_BROKEN = "its bill breaks its rule on cost"
 
 
 def best_lines(results: Results) -> Iterator[str]:
@@ -56,6 +57,13 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
         rows = {points.rows[i][ROW]: names for i, names in roles}
         found.append((work, (rows, "; ".join(said))))
     return found
+
+
+def best_rows(results: Results) -> dict[int, list[str]]:
+    """The rows that lines about the best name, and what each is the best in."""
+    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+        return {}
+    return {row: names for _, (roles, _) in _best(results) for row, names in roles.items()}
 
 
 def _of(work: Work) -> str:
@@ -109,7 +117,8 @@ def _design(points: Points, i: int, per_sequence: str) -> str:
         for name in names
         if name
     )
-    return f"row {points.rows[i][ROW]} ({', '.join(figures)})"
+    broken = f", {_BROKEN}" if points.breaks_rule(i) else ""
+    return f"row {points.rows[i][ROW]} ({', '.join(figures)}{broken})"
 
 
 def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:
@@ -127,7 +136,8 @@ def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:
                 pairs = zip(names, values, strict=True)
                 design = ", ".join(f"{name} {_few_digits(value)}" for name, value in pairs)
                 each = f", {format_time(ranked_s)}{_OF_ONE}" if per_sequence else ""
-                figures = f"{format_time(time_s)}{each}, {format_usd(cost_usd)}"
+                broken = f", {_BROKEN}" if row in results.over_rule else ""
+                figures = f"{format_time(time_s)}{each}, {format_usd(cost_usd)}{broken}"
                 said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
         if said:
             work = "".join(f" of {visible(str(value))}" for value in fastest[:n_keys])

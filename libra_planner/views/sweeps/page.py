@@ -153,7 +153,8 @@ def _card(points: Points, title: str, i: int, reason: str) -> Card:
 
 def _row(points: Points, i: int) -> str:
     row = points.rows[i].get(ROW)
-    return "" if row is None else f"Row {row}. "
+    broken = "Its bill breaks its rule on cost. " if points.breaks_rule(i) else ""
+    return broken if row is None else f"Row {row}. {broken}"
 
 
 def _figures(points: Points, i: int) -> str:

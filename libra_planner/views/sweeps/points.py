@@ -16,8 +16,8 @@ import numpy as np
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import ROW, Column, as_in_file, on_screen
-from libra_planner.sweeps.results import SAME, Answer, Results, sql_name, unbeaten_in_two
+from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, as_in_file, on_screen
+from libra_planner.sweeps.results import CENT_USD, SAME, Answer, Results, sql_name, unbeaten_in_two
 from libra_planner.units import UNITS
 
 MOST_POINTS = 20_000
@@ -211,6 +211,10 @@ class Points:
     def shown(self, i: int, column: str) -> str:
         """A figure for people."""
         return self.columns[column].cell(self.rows[i][column])
+
+    def breaks_rule(self, i: int) -> bool:
+        """Whether the bill of a design is more than its rules on cost allow."""
+        return (self.rows[i].get(OVER_RULE) or 0.0) > CENT_USD
 
     @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
@@ -481,7 +485,9 @@ def swept_words(results: Results) -> tuple[str, str]:
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
     kept = {name: _kept(results, name, values) for name, values, *_ in axes}
     over = ", ".join(_axis_words(name, some) for name, some in kept.items() if len(some) > 1)
-    words = f"{manifest['n_designs']:,} designs over {over}" if over else "1 design"
+    n = results.n_rows if results.where else manifest["n_designs"]
+    words = f"{n:,} designs over {over}" if over else "1 design"
+    words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
     return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
 
 
@@ -490,7 +496,7 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    return [value for value in values if cell(value) in left] or values
+    return [value for value in values if value in left or cell(value) in left] or values
 
 
 def _axis_words(name: str, values: Sequence[Any]) -> str:

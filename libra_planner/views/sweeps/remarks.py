@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
@@ -14,11 +15,19 @@ from libra_planner.errors import Infeasible, PlannerError
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.columns import MESSAGE, STATUS
-from libra_planner.sweeps.probe import conflict_words, named_conflict, spread_rows
+from libra_planner.sweeps.columns import MESSAGE, OVER_RULE, STATUS
+from libra_planner.sweeps.probe import (
+    PROBES,
+    QUOTES_KEY,
+    conflict_words,
+    named_conflict,
+    spread_rows,
+    unused_quotes_words,
+)
 from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.sweeps.template import design_document
+from libra_planner.units import format_usd
 from libra_planner.views.sweeps.answers import time_words
 
 _PORTS = ("fabric", "realization", "port_speed")
@@ -82,6 +91,8 @@ def _remarks(results: Results) -> Iterator[_Remark]:
         yield from _excess(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
+    yield from _over_rule(results)
+    yield from _unused_quotes(results)
     if results.cost_column == "bill_usd":
         yield from _without_bill(results)
     yield from _band(results)
@@ -132,10 +143,7 @@ def _conflict(results: Results) -> str:
 
 def _infeasible(results: Results, row: int) -> Infeasible | None:
     """Why a row has no bandwidth; nothing where its plan has changed or cannot be read."""
-    try:
-        return named_conflict(OpenedPlan(*design_document(results.directory, row)))
-    except PlannerError:
-        return None
+    return next((named_conflict(plan) for plan in _plans(results, row)), None)
 
 
 def _filter(results: Results, reason: str) -> str:
@@ -194,6 +202,37 @@ def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") 
         "it is common to all rows",
         f"step times may be {band} longer",
     )
+
+
+def _over_rule(results: Results) -> Iterator[_Remark]:
+    """How many rows break their rules on cost by what is bought."""
+    if not (n := len(results.over_rule)):
+        return
+    query = f"SELECT count({OVER_RULE}), max({OVER_RULE}) FROM designs"
+    ((n_known, most_usd),) = results.sql(query).rows
+    by = "their bill" if results.plan_cost == "system cost" else "the training fabric of their bill"
+    what = f"{n:,} of {n_known:,} rows cost more by {by} than their rule cost <= allows"
+    yield _Remark(
+        f"{what}, at most {format_usd(most_usd)} more: the rule bounds linear prices; to bound the "
+        "bill write prices: bill under set, without a fixed_cost",
+        what,
+    )
+
+
+def _unused_quotes(results: Results) -> Iterator[_Remark]:
+    """Which quotes the plans' own cost is without, in designs all over the sweep."""
+    if QUOTES_KEY not in results.manifest["spec"]["base"] or "cost_usd" not in results.columns:
+        return
+    picked = spread_rows(results.manifest["n_designs"], PROBES)
+    if words := unused_quotes_words(plan for row in picked for plan in _plans(results, row)):
+        short = "linear prices do not use some of the quotes"
+        yield _Remark(f"Q{words.removeprefix('q')}", short)
+
+
+def _plans(results: Results, row: int) -> Iterator[OpenedPlan]:
+    """The plan of a row; nothing where a file of it has changed or cannot be read."""
+    with suppress(PlannerError):
+        yield OpenedPlan(*design_document(results.directory, row))
 
 
 def _without_bill(results: Results) -> Iterator[_Remark]:

@@ -8,7 +8,6 @@ from typing import Any
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE, Share
-from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import FLOPS_PER_TFLOPS, format_time
 
 PARTS = {
@@ -30,16 +29,9 @@ _COMPUTED = ("compute_s", "uneven_stages_s", "bubble_s", "optimizer_s")
 """Parts that no communication has."""
 
 
-def _whole(problem: Problem) -> ModelTraining | None:
-    """The only model that a plan trains; ``None`` for groups and steps of tp and dp alone."""
-    trainings = problem.step.trainings
-    only = trainings[0] if len(trainings) == 1 else None
-    return only if isinstance(only, ModelTraining) else None
-
-
 def work_payload(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
     """Tokens and FLOP/s by the keys of JSON results; none for another step than a model's."""
-    training = _whole(problem)
+    training = problem.step.whole_training
     if training is None:
         return {}
     time_s, flops = evaluation.step_time_s, training.model_flops_per_npu(evaluation.step_time_s)
@@ -54,7 +46,7 @@ def work_payload(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
 
 def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """:func:`work_payload`, and what takes the step's time, which builds it once per part."""
-    training = _whole(problem)
+    training = problem.step.whole_training
     if training is None:
         return {}
     bandwidth = evaluation.bandwidth_bytes_per_s

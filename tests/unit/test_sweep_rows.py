@@ -1,0 +1,304 @@
+"""What rows of sweeps say of money and work, and how to ask for some of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import libra_planner as lp
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
+QUOTED = """\
+base: plan.yaml
+axes: {nic: [25, 50], quotes: [low.csv, high.csv]}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == 2"]
+columns: [step_time_s, cost_usd]
+"""
+UNUSED = (
+    "uotes that the linear prices do not use, but a bill of parts may: nic-400g. cost_usd, rules on "
+    "cost and optima where cost counts are without them. To count them write prices: bill under set"
+)
+
+
+@pytest.fixture
+def swept(run: Any, tmp_path: Path) -> Callable[[str], Path]:
+    """Run a sweep over a plan with quotes beside it; its directory."""
+    shutil.copy(EXAMPLE, tmp_path / "plan.yaml")
+    for name, usd in (("low", 1200), ("high", 2000)):
+        text = f"item,price,seller,date\nnic-400g,{usd},Acme,2026-11-02\n"
+        (tmp_path / f"{name}.csv").write_text(text)
+
+    def there(text: str) -> Path:
+        (tmp_path / "sweep.yaml").write_text(text)
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        done = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
+        assert done.code == 0, done.err
+        return tmp_path / "run"
+
+    return there
+
+
+def test_quotes_that_linear_prices_do_not_use_are_said(run, tmp_path, swept) -> None:
+    """Once by `plan`, `run`, `show --remarks`, the page and Python, in the words of `optimize`."""
+    there, file = swept(QUOTED), tmp_path / "sweep.yaml"
+    planned = run("sweep", "plan", file).err
+    assert " ".join(planned.split()).count(f"Note: q{UNUSED}") == 1
+    assert run("sweep", "plan", file, "--json").payload["notes"] == [f"q{UNUSED}"]
+    assert f"Note: q{UNUSED}" in str(lp.sweep_plan(file))
+    assert run("sweep", "run", file, "-o", there).err.count(f"Q{UNUSED}") == 1
+    assert run("sweep", "show", there, "--remarks").err.count(f"Q{UNUSED}") == 1
+    lp.sweep_results(there).to_html(tmp_path / "page.html")
+    assert f"Q{UNUSED}" in (tmp_path / "page.html").read_text()
+    run("sweep", "design", there, 0, "-o", tmp_path / "row.yaml")
+    note = UNUSED.split(". cost_usd", maxsplit=1)[0]
+    assert f"q{note}" in run("optimize", tmp_path / "row.yaml", "--json").payload["notes"]
+    # Files that have changed since are of no row: nothing is said of them.
+    (tmp_path / "low.csv").unlink()
+    assert UNUSED not in run("sweep", "show", there, "--remarks").err
+
+
+def test_quotes_that_a_row_uses_are_not_said(run, swept, tmp_path) -> None:
+    """A quote of a tier counts in linear prices."""
+    tier = "item,price,unit,seller,date\nleaf.nic,28,per GB/s,Acme,2026-11-02\n"
+    for name in ("low", "high"):
+        (tmp_path / f"{name}.csv").write_text(tier)
+    assert "linear prices do not use" not in run("sweep", "show", swept(QUOTED), "--remarks").err
+
+
+BUDGETS = """\
+base: plan.yaml
+axes: {budget: [75, 90]}
+set:
+  constraints: ["leaf <= 50 GB/s", "taper(spine) == 2", "budget"]
+  fixed_cost: {per_npu: "32 k$"}
+columns: [step_time_s, cost_usd, bill_usd, bill_fabric_usd]
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "fixed", "n_over", "name"),
+    [
+        ("cost <= {budget} M$", True, 1, "bill_usd"),
+        ("0 M$ >= 2 * cost - {budget * 2} M$", True, 1, "bill_usd"),
+        ("cost <= {budget - 65} M$", False, 1, "bill_fabric_usd"),
+        ("cost >= 70 M$", True, 0, "bill_usd"),
+    ],
+)
+def test_bills_beyond_a_rule_on_cost_are_said(run, swept, rule, fixed, n_over, name) -> None:
+    """Of the system, or of the network where the plan has no fixed cost."""
+    text = BUDGETS.replace('"budget"', f'"{rule}"')
+    if not fixed:
+        text = text.replace('  fixed_cost: {per_npu: "32 k$"}\n', "")
+    there = swept(
+        text
+        if "{budget" in rule
+        else text.replace("budget: [75, 90]", "npu.name: [h100-sxm, h200-sxm]")
+    )
+    rows = lp.sweep_results(there).sql("SELECT * FROM designs ORDER BY row").dicts()
+    less = 0 if fixed else 65
+    for row in rows if n_over else ():
+        assert row["bill_over_rule_usd"] == pytest.approx(row[name] - 1e6 * (row["budget"] - less))
+    over = [row["row"] for row in rows if (row["bill_over_rule_usd"] or 0) > 0]
+    assert len(over) == n_over
+    shown = run("sweep", "show", there, "--remarks")
+    by = "their bill" if fixed else "the training fabric of their bill"
+    said = f"1 of 2 rows cost more by {by} than their rule cost <= allows"
+    assert (said in shown.err) is bool(n_over)
+    assert ("bounds linear prices; to bound the bill write prices: bill" in shown.err) is bool(over)
+    # No such row is the cheapest without that word.
+    best = next(line for line in shown.out.splitlines() if line.startswith("Best"))
+    assert ("its bill breaks its rule on cost" in best) is bool(over)
+
+
+def test_a_card_of_the_page_says_that_a_bill_breaks_its_rule(run, swept, tmp_path) -> None:
+    there = swept(BUDGETS.replace('"budget"', '"cost <= {budget} M$"'))
+    run("sweep", "show", there, "--html", tmp_path / "page.html")
+    assert "Row 0. Its bill breaks its rule on cost." in (tmp_path / "page.html").read_text()
+    # A plan at the prices of its bill keeps its rule.
+    bill = BUDGETS.replace('"budget"', '"cost <= {budget} M$"').replace(
+        '  fixed_cost: {per_npu: "32 k$"}\n',
+        "  prices: bill\n  fabric.bill_options: {nics: [1 x 400 Gbps]}\n",
+    )
+    rows = lp.sweep_results(swept(bill.replace("[75, 90]", "[100]"))).sql("SELECT * FROM designs")
+    assert rows.dicts()[0]["bill_over_rule_usd"] <= 0
+
+
+MODELS = """\
+base: 0e_rails_2to1
+axes: {workload: [llama3-70b, llama3-8b], taper: [1, 2]}
+set:
+  constraints: ["leaf == 50 GB/s", "taper(spine) == {taper}"]
+  parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}
+columns: [step_time_s, cost_usd, COLUMNS]
+"""
+WORK = "communication_s, tokens_per_s_per_MUSD, effective_tokens_per_s_per_MUSD"
+
+
+def test_rows_have_the_work_per_second_of_optimize(run, swept, tmp_path) -> None:
+    """Models vary: tokens/s and MFU come by themselves, and are shown."""
+    there = swept(MODELS.replace("COLUMNS", WORK))
+    rows = lp.sweep_results(there).to_frame().to_dict("records")
+    assert [row["status"] for row in rows] == ["optimal"] * 4
+    for row in rows[::3]:
+        run("sweep", "design", there, row["row"], "-o", tmp_path / "row.yaml", "--force")
+        best = lp.load_plan(tmp_path / "row.yaml").optimize()
+        assert row["tokens_per_s"] == pytest.approx(best.tokens_per_s, rel=1e-12)
+        assert row["mfu_percent"] == pytest.approx(100 * best.mfu, rel=1e-12)
+        assert row["communication_s"] == pytest.approx(best.communication_s, rel=1e-9)
+        per_dollar = best.tokens_per_s / best.cost_usd * 1e6
+        assert row["tokens_per_s_per_MUSD"] == pytest.approx(per_dollar, rel=1e-12)
+        assert row["effective_tokens_per_s_per_MUSD"] != row["tokens_per_s_per_MUSD"]
+    shown = run("sweep", "show", there, "--pareto").out
+    assert "tokens/s" in shown
+    assert "MFU %" in shown
+
+
+def test_work_per_dollar_is_of_the_bill_where_a_sweep_has_bills(run, swept) -> None:
+    """And on links of what is bought; one model has tokens/s only where it is asked for."""
+    one = MODELS.replace("[llama3-70b, llama3-8b]", "[llama3-70b]").replace("[1, 2]", "[2]")
+    text = one.replace("COLUMNS", f"bill_usd, {WORK}") + "check: {policy: ecmp, seeds: 1}\n"
+    [row] = lp.sweep_results(swept(text)).everything().dicts()
+    assert "tokens_per_s" not in row
+    tokens = 1024 * 8192 / row["bill_usd"] * 1e6
+    assert row["tokens_per_s_per_MUSD"] == pytest.approx(tokens / row["billed_step_time_s"])
+    per_effective = tokens / row["effective_step_time_s"]
+    assert row["effective_tokens_per_s_per_MUSD"] == pytest.approx(per_effective)
+    asked = one.replace("COLUMNS", "tokens_per_s, mfu_percent")
+    [row] = lp.sweep_results(swept(asked)).everything().dicts()
+    assert row["tokens_per_s"] * row["step_time_s"] == pytest.approx(1024 * 8192)
+
+
+def test_steps_that_are_no_whole_model_have_no_tokens(swept) -> None:
+    text = QUOTED.replace("cost_usd]", "tokens_per_s, mfu_percent, communication_s]")
+    for row in lp.sweep_results(swept(text)).everything().dicts():
+        assert (row["tokens_per_s"], row["mfu_percent"]) == (None, None)
+        assert 0 < row["communication_s"] < row["step_time_s"]
+
+
+NICS = """\
+base: plan.yaml
+axes: {nic: [25, 50], taper: [1, 2, 4]}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == {taper}"]
+  fabric.realization.port_speed: "{nic * 8} Gbps"
+columns: [step_time_s, cost_usd, bill_usd, message]
+"""
+
+
+def test_designs_are_filtered_sorted_and_picked(run, swept, tmp_path) -> None:
+    """In the language of `where` of a sweep; figures with units, as usual."""
+    there = swept(NICS)
+    every = lp.sweep_results(there).everything().dicts()
+    fast = sorted((row for row in every if row["nic"] >= 50), key=lambda row: row["bill_usd"])
+    asked = ("--where", "nic >= 50", "--sort", "bill_usd", "--columns", "nic,taper,bill_usd")
+    wanted = [{name: row[name] for name in ("nic", "taper", "bill_usd")} for row in fast]
+    assert run("sweep", "show", there, *asked, "--json").payload["rows"] == wanted
+    lines = run("sweep", "show", there, *asked).out.splitlines()
+    assert lines[0] == "sweep, 3 designs where nic >= 50"
+    assert lines[2].split() == ["GB/s", "taper", "bill"]
+    bills = [f"${row['bill_usd'] / 1e6:.2f}M" for row in fast]
+    assert [line.split() for line in lines[3:6]] == [
+        ["50", f"{row['taper']:g}", bill] for row, bill in zip(fast, bills, strict=True)
+    ]
+    csv = run("sweep", "show", there, *asked, "--csv", "-").out.splitlines()
+    assert csv[0] == "nic,taper,bill_usd"
+    assert len(csv) == 4
+    down = run("sweep", "show", there, "--sort", "bill_usd desc, row", "--columns", "row", "--json")
+    dearest = sorted(every, key=lambda row: (-row["bill_usd"], row["row"]))
+    assert down.payload["rows"] == [{"row": row["row"]} for row in dearest]
+    run("sweep", "show", there, "--where", "nic >= 50", "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "3 designs over taper (3 values, 1 to 4) where nic &gt;= 50" in page
+
+
+def test_what_is_best_is_of_the_designs_that_are_asked_for(run, swept) -> None:
+    """Frontier, best lines, remarks and SQL leave the other rows out; filters add up."""
+    there = swept(NICS)
+    flags = ("--where", "taper >= 2", "--where", "nic < 50")
+    assert [
+        row["row"]
+        for row in run("sweep", "show", there, *flags, "--pareto", "--json").payload["rows"]
+    ] == [2]  # As fast as row 1, and cheaper.
+    query = "SELECT count(*) AS n FROM designs"
+    assert run("sweep", "show", there, *flags, "--sql", query, "--json").payload["rows"] == [
+        {"n": 2}
+    ]
+    best = run("sweep", "show", there, *flags).out
+    assert "Best: fastest, best per dollar and cheapest row 2 (" in best
+    # A design without a value meets no filter on it, whatever the filter.
+    assert run("sweep", "show", there, "--where", "message != 'x'").err == "no designs\n"
+    assert run("sweep", "show", there, "--where", "nic / (taper - 2) > 0", "--json", "--columns",
+               "taper").payload["rows"] == [{"taper": 4}] * 2  # fmt: skip
+    text = run("sweep", "show", there, "--where", "status == 'optimal' and unique", "--json")
+    assert text.code == 2  # The sweep did not keep that column.
+    assert "write columns" not in text.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--where", "nik >= 50"), "--where: got the name 'nik' in 'nik >= 50', expected a column; did you mean nic?"),
+        (("--where", "nic"), "--where: got 'nic', a number, expected a comparison"),
+        (("--where", "nic >="), "--where: got 'nic >=' (invalid syntax)"),
+        (("--where", "2 > 1"), "--where: got '2 > 1', expected a column in it"),
+        (("--sort", "bill_us"), "--sort: got no column 'bill_us', expected one of the results; did you mean bill_usd?"),
+        (("--sort", "bill_usd down"), "--sort: got 'bill_usd down', expected NAME, or NAME desc"),
+        (("--columns", "row,tapr"), "--columns: got no column 'tapr', expected one of the results; did you mean taper?"),
+        (("--columns", "mfu_percent"), "write columns: [..., mfu_percent] in the sweep"),
+        (("--sort", "row", "--group-by", "nic"), "--sort: got --sort with --group-by, expected one of them"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_designs_is_refused(run, swept, flags, said) -> None:
+    done = run("sweep", "show", swept(NICS.replace(", bill_usd", ", bill_usd")), *flags)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_frames_of_some_rows(swept) -> None:
+    results = lp.sweep_results(swept(NICS))
+    every = results.to_frame()
+    for key in ("pareto", "top"):
+        assert [*results.to_frame(key).columns] == [*every.columns]
+    assert results.to_frame("pareto")["row"].tolist() == [
+        row["row"] for row in results.pareto().dicts()
+    ]
+    best = results.to_frame("best")
+    assert [*best.columns] == [*every.columns, "best_in"]
+    assert best["row"].iloc[0] == results.pareto().dicts()[0]["row"]
+    assert {word for words in best["best_in"] for word in words.split(", ")} == {
+        "fastest", "best per dollar", "cheapest",
+    }  # fmt: skip
+    fast = results.to_frame(where="nic >= 50")
+    assert fast.equals(every[every["nic"] >= 50].reset_index(drop=True))
+    assert results.to_frame("best", where=["nic < 50", "taper >= 2"])["row"].tolist() == [2]
+    some = lp.sweep_results(results.directory.path, where="row == 2")
+    assert repr(some) == "<SweepResults: 1 designs over nic, taper where row == 2>"
+    with pytest.raises(lp.PlannerError, match="got 'bst', expected everything, best, pareto, top"):
+        results.to_frame("bst")
+    with pytest.raises(lp.PlannerError, match=r"where: got the name 'nik'.*did you mean nic"):
+        results.to_frame(where="nik >= 50")
+    with pytest.raises(TypeError, match=r"at: got 2, expected a run directory; rows are what"):
+        results.at(2)
+
+
+def test_an_answer_shows_its_rows(swept) -> None:
+    answer = lp.sweep_results(swept(NICS)).sql("SELECT * FROM designs ORDER BY row")
+    head, *lines = repr(answer).splitlines()
+    assert head == f"<Answer: 6 rows of {len(answer.columns)} columns>"
+    assert len(lines) == 7
+    assert lines[0].split()[0] == "row"
+    assert max(map(len, lines)) < 120
+
+
+def test_an_optimum_has_the_money_of_json() -> None:
+    best = lp.load_plan("0e_rails_2to1").optimize()
+    assert best.bill_fabric_usd == best.to_dict()["bill_fabric_usd"] > best.network_cost_usd
+    ideal = lp.load_plan("01_gpt3_4d")
+    found = ideal.evaluate(bandwidth_GBps=[300, 100, 75, 25])
+    assert found.bill_fabric_usd == found.to_dict()["bill_fabric_usd"]
