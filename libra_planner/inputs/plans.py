@@ -30,8 +30,11 @@ from libra_planner.reading.document import (
 from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
+from libra_planner.workload.placement import misfit_words, other_degree
 from libra_planner.workload.strategy import Strategy
+from libra_planner.workload.transformer import Transformer
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress, Search, SearchResult
@@ -325,10 +328,7 @@ class OpenedPlan(Frozen):
         """Why there is no strategy."""
         place, n = self.document.place((KEY,)), found.n_candidates
         if not n and self._fixed:
-            what = f"{self._n_npus:,} NPUs, the model and the batch"
-            fix = "change one, or leave it out"
-            fault = Fault(f"got {self._asked}", f"expected degrees that divide {what}", fix, KEY)
-            return SpecError(fault.located(place))
+            return SpecError(self._no_strategy(self._fixed).located(place))
         if not n:
             got, expected = "got auto", f"expected a batch that degrees of {self._n_npus:,} NPUs"
             fault = Fault(got, f"{expected} divide", "change global_batch", KEY)
@@ -339,6 +339,32 @@ class OpenedPlan(Frozen):
         if found.n_unproven:
             return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")
         return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
+
+    def _no_strategy(self, fixed: OpenDegreesSpec) -> Fault:
+        """Which of the fixed degrees nothing divides, and why."""
+        from libra_planner.search.space import Choices, possible_degrees
+
+        topology, model = self.base.topology, _model(self.base)
+        choices = Choices(**fixed.choices)
+        expected = f"expected degrees that divide {self._n_npus:,} NPUs, the model and the batch"
+        for axis in ("ep", "tp", "cp", "pp", "dp"):
+            degree = max(getattr(choices, axis), default=0)
+            possible = possible_degrees(model, topology, choices, axis) if degree else ()
+            if possible and degree not in possible:
+                n_experts = model.experts.n if model.experts else 0
+                why = misfit_words(topology, degree) if axis in ("ep", "tp") else ""
+                if axis == "ep" and n_experts % degree:
+                    why = f"the {n_experts or 1} experts are no multiple of {degree}"
+                fix = other_degree(axis, degree, possible, topology, n_experts)
+                return Fault(f"got {self._asked}", expected + f": {why}" * bool(why), fix, KEY)
+        return Fault(f"got {self._asked}", expected, "change one, or leave it out", KEY)
+
+
+def _model(problem: Problem) -> Transformer:
+    """Of a plan that is searched: every such plan has one whole model."""
+    return next(
+        one.trained.model for one in problem.step.trainings if isinstance(one, ModelTraining)
+    )
 
 
 def strategy_words(strategy: Strategy) -> str:

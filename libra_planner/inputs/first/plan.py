@@ -27,6 +27,7 @@ from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, sc
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.prices import load_price_book
 from libra_planner.plan.quotes import CHOSEN, OFFERED, OPTIONAL, PER_GBPS, PERCENT, REQUIRED
+from libra_planner.plan.scale_up import experts_notes
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.reading import bundled
@@ -191,6 +192,7 @@ class FirstPlan:
     global_batch : sequences of a step; by default a number that degrees of the NPUs divide.
     quotes : file of quotes that is written beside it; empty for none.
     asked_taper : where whole links make another ``taper`` of it; else ``None``.
+    experts_words : what the domain's size rules out of the model's experts; empty for nothing.
 
     Examples
     --------
@@ -207,6 +209,7 @@ class FirstPlan:
     global_batch: int | None = None
     quotes: str = ""
     asked_taper: float | None = None
+    experts_words: str = ""
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -315,8 +318,9 @@ class FirstPlan:
             (f"report {name} -o report", "the bill"),
         ):
             yield f"#   libra-planner {command:<28} {what}"
-        if self.unsold_words:
-            yield f"# {self.unsold_words}"
+        for words in (self.unsold_words, self.experts_words):
+            if words:
+                yield f"# {words}"
 
     def _body(self) -> Iterator[str]:
         own = bundled.is_path(self.model)
@@ -417,10 +421,11 @@ class FirstPlan:
         inside = self.domain.bandwidth_Bps(problem.topology)
         catalogue = load_parts()
         bought = purchase(problem, np.array([*inside, *network]), catalogue.parts)
+        plan = replace(self, experts_words="; ".join(experts_notes(problem)))
         if self.is_open:
-            return self, None
+            return plan, None
         shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
-        return self._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop)
+        return plan._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop)
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""
