@@ -16,6 +16,7 @@ from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
 from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec, is_auto, open_degrees
+from libra_planner.plan.scale_up import trained_models
 from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
@@ -30,11 +31,9 @@ from libra_planner.reading.document import (
 from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
-from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
 from libra_planner.workload.placement import misfit_words, other_degree
 from libra_planner.workload.strategy import Strategy
-from libra_planner.workload.transformer import Transformer
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress, Search, SearchResult
@@ -344,7 +343,7 @@ class OpenedPlan(Frozen):
         """Which of the fixed degrees nothing divides, and why."""
         from libra_planner.search.space import Choices, possible_degrees
 
-        topology, model = self.base.topology, _model(self.base)
+        topology, model = self.base.topology, trained_models(self.base)[0]
         choices = Choices(**fixed.choices)
         expected = f"expected degrees that divide {self._n_npus:,} NPUs, the model and the batch"
         for axis in ("ep", "tp", "cp", "pp", "dp"):
@@ -358,13 +357,6 @@ class OpenedPlan(Frozen):
                 fix = other_degree(axis, degree, possible, topology, n_experts)
                 return Fault(f"got {self._asked}", expected + f": {why}" * bool(why), fix, KEY)
         return Fault(f"got {self._asked}", expected, "change one, or leave it out", KEY)
-
-
-def _model(problem: Problem) -> Transformer:
-    """Of a plan that is searched: every such plan has one whole model."""
-    return next(
-        one.trained.model for one in problem.step.trainings if isinstance(one, ModelTraining)
-    )
 
 
 def strategy_words(strategy: Strategy) -> str:

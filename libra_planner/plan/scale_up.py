@@ -20,6 +20,7 @@ from libra_planner.reading.models import Model, Text
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth
 from libra_planner.workload.placement import wider_experts, with_switch_of
+from libra_planner.workload.transformer import Transformer
 
 KEY: Key = ("fabric", "scale_up")
 """Where a plan names its scale-up domain."""
@@ -181,11 +182,15 @@ def domain_words(problem: Problem, npus: Sequence[str]) -> tuple[list[str], list
     return notes, settings
 
 
+def trained_models(problem: Problem) -> list[Transformer]:
+    """Of a plan of whole steps; none of another."""
+    return [x.trained.model for x in problem.step.trainings if isinstance(x, ModelTraining)]
+
+
 def experts_notes(problem: Problem) -> list[str]:
     """That experts can spread no further over a domain, and what would let them; else nothing."""
     domain, topology = problem.scale_up, problem.topology
-    models = [x.trained.model for x in problem.step.trainings if isinstance(x, ModelTraining)]
-    counts = {model.experts.n for model in models if model.experts}
+    counts = {model.experts.n for model in trained_models(problem) if model.experts}
     wider = [wider_experts(topology, n) for n in sorted(counts)]
     if domain is None or not any(wider):
         return []

@@ -187,15 +187,15 @@ def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
         | {
             "tie_fraction": STRATEGY_TIE_FRACTION,
             "best": best,
-            "notes": list(_notes(problem, found)),
+            "notes": list(result_notes(problem, found.best[:1])),
         }
     )
 
 
-def _notes(problem: Problem, found: SearchResult) -> Iterator[str]:
+def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
     """Degrees of experts that the fabric rules out; whether the best can be bought as it is."""
     yield from experts_notes(problem)
-    for one in found.best[:1]:
+    for one in shown:
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
 
 
@@ -268,7 +268,7 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         yield ""
     yield from verdict(found)
     yield from in_the_model(found)
-    yield from plan.note_lines(_notes(problem, found))
+    yield from plan.note_lines(result_notes(problem, found.best[:1]))
 
 
 def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
