@@ -358,10 +358,10 @@ def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     routed = zip(problem.links.networks, shares, strict=True)
     sent = {label: share for has_links, (label, share) in routed if has_links and share}
     if sent and any(one.ep > 1 or one.pp > 1 for one in strategies):
-        listed = ", ".join(f"{label} in {share:.0%}" for label, share in sent.items())
+        listed = " and ".join(f"{label} for {share:.0%}" for label, share in sent.items())
         yield (
-            f"In the model: NPUs send over {listed} of the step, which flows that share links may "
-            "stretch; check PLAN tells by how much"
+            f"In the model: NPUs send over {listed} of the step; flows that share links may "
+            "stretch that: check PLAN tells by how much"
         )
 
 

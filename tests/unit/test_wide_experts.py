@@ -144,3 +144,18 @@ def test_a_mistyped_npu_is_one_fault(racks: str, run) -> None:
     [line] = found.err.splitlines()
     assert "--set fixed_cost" in line
     assert json.dumps(line).count("gb2OO") == 1
+
+
+def test_an_optimum_of_experts_or_stages_says_how_long_it_sends_through_switches(run) -> None:
+    """Beside its proof in the model: of a plan without either nothing is said."""
+    found = run("optimize", "0e_rails_2to1")
+    payload = run("optimize", "0e_rails_2to1", "--json").payload
+    leaf, spine = payload["busy_fraction_by_dimension"][1:]
+    said = f"In the model: NPUs send over dim2 for {leaf:.0%} and dim3 for {spine:.0%} of the step"
+    shown = " ".join(found.out.split())
+    assert f"part in 10^9 {said}; flows that share links may stretch that" in shown
+    flat = "parallelism={tp: 8, dp: 256, zero: 3}"
+    assert "In the model" not in run("optimize", "0e_rails_2to1", "--set", flat).out
+    evaluated = run("evaluate", "0e_rails_2to1", "--bandwidth", "450,50,25").out
+    assert "In the model" not in evaluated
+    assert "(full attention counted)" in evaluated
