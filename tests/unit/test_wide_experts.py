@@ -10,7 +10,7 @@ import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.inputs.plans import load_plan
+from libra_planner.inputs.plans import load_plan, open_plan
 from libra_planner.workload.placement import wider_experts
 from tests.comparisons import compared_by
 
@@ -70,7 +70,7 @@ def test_a_degree_is_refused_for_its_own_reason(degrees: str, said: str, racks: 
 
 def test_no_fix_of_experts_is_refused_itself(racks: str) -> None:
     """What a message proposes can be planned: the degree, and the smaller domain."""
-    for ep in range(2, 257):
+    for ep in (3, 9, 16, 24, 36, 64, 72, 128, 144, 256):
         try:
             load_plan(racks, ("memory=ignore", f"parallelism={{pp: 2, dp: 1152, ep: {ep}}}"))
         except SpecError as error:
@@ -85,10 +85,11 @@ def test_no_fix_of_experts_is_refused_itself(racks: str) -> None:
 
 
 def test_a_plan_says_which_degrees_of_experts_its_domain_rules_out(racks: str, run) -> None:
-    assert NOTE in load_plan(racks).text.notes
+    assert NOTE in open_plan(racks).base.text.notes
     assert NOTE in run("search", racks, "--json").payload["notes"]
     for other in ("fabric.topology=SW(64)_SW(32)", "workload=llama3-405b"):
-        assert not any("no strategy has EP" in one for one in load_plan(racks, other).text.notes)
+        notes = open_plan(racks, [other]).base.text.notes
+        assert not any("no strategy has EP" in one for one in notes)
 
 
 def test_a_first_plan_says_so_too(tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch) -> None:
