@@ -231,6 +231,8 @@ def close_names(name: str, known: Iterable[str]) -> list[str]:
     matches = difflib.get_close_matches(key, folded, n=4)
     score = {match: difflib.SequenceMatcher(None, match, key).ratio() for match in matches}
     # compute_s, compute_ns and compute_us are all as close to "compute": name them all.
+    if not matches:  # Such as radix, for switch_radix.
+        return [one for fold, one in folded.items() if key in fold.split("_")]
     return [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
 
 

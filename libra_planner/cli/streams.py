@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -43,6 +44,8 @@ _FIXES = {
 
 _LONG_S = 60
 """From which on people are told how long something takes."""
+_SELDOM_S = 10
+"""Between lines of progress where stderr is no terminal."""
 
 PIPE_WIDTH = 200
 """Columns when stdout is not a terminal and COLUMNS does not say: only the first lines wrap."""
@@ -131,7 +134,7 @@ def say(lines: Iterable[str], file: TextIO | None = None) -> None:
 def progress_of(
     what: str, *, least: int = 0, n_unsaid: int = 0
 ) -> Callable[[int, int], None] | None:
-    """What writes progress to stderr; nothing where that is no terminal.
+    """What writes progress to stderr; where that is no terminal, a line now and then.
 
     Parameters
     ----------
@@ -140,31 +143,46 @@ def progress_of(
     n_unsaid : how many of all are done without being told.
     """
     if not sys.stderr.isatty():
-        return None
-
+        return partial(_SeldomLines(), what)
     begun_s = time.monotonic()
 
     def write(done: int, n: int) -> None:
         if n >= least:
-            end = "\n" if done >= n - n_unsaid else ""
-            left_s = (time.monotonic() - begun_s) * (n - done) / done if done else 0.0
-            left = f", about {left_s / 60:,.0f} min left" if left_s >= _LONG_S else ""
+            end, left = "\n" if done >= n - n_unsaid else "", _left_words(begun_s, done, n)
             print(f"\r{done:,} of {n:,} {what}{left:<24}", end=end, file=sys.stderr, flush=True)
 
     return write
 
 
+def _left_words(begun_s: float, done: int, n: int) -> str:
+    """How long the rest takes, if as long as before for each and for more than a minute."""
+    left_s = (time.monotonic() - begun_s) * (n - done) / done if done else 0.0
+    return f", about {left_s / 60:,.0f} min left" if left_s >= _LONG_S else ""
+
+
+class _SeldomLines:
+    """Progress in a log: a line every few seconds, and none of what is done sooner."""
+
+    def __init__(self) -> None:
+        self._begun_s = self._told_s = time.monotonic()
+
+    def __call__(self, what: str, done: int, n: int) -> None:
+        if done < n and time.monotonic() - self._told_s >= _SELDOM_S:
+            self._told_s = time.monotonic()
+            left = _left_words(self._begun_s, done, n)
+            print(f"{done:,} of {n:,} {what}{left}", file=sys.stderr, flush=True)
+
+
 def search_progress(counted: str = "") -> Progress:
-    """What writes the progress of a search for a strategy to stderr, where that is a terminal.
+    """What writes the progress of a search for a strategy to stderr.
 
     Parameters
     ----------
     counted : of all that a search counts; everything where it is not given.
     """
-    if not sys.stderr.isatty():
-        return _silent
+    is_log = not sys.stderr.isatty()
     if not counted:
-        return _SearchLines()
+        return _SeldomLines() if is_log else _SearchLines()
     write = progress_of(counted)
 
     def progress(what: str, done: int, total: int) -> None:
@@ -179,10 +197,6 @@ def tell_search() -> None:
     if sys.stderr.isatty():
         text = "comparing strategies; Ctrl-C ends it with those that are known by then"
         print(text, file=sys.stderr, flush=True)
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """No progress."""
 
 
 class _SearchLines:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, UnknownName
 from libra_planner.fabric.blocks import BLOCKS, Block
 
 Array = NDArray[np.float64]
@@ -240,6 +240,10 @@ def _parse_dimension(text: str) -> tuple[Block, int]:
     if not (name.isascii() and name.isalpha()) and name not in BLOCKS:
         fix = "write dimensions as NAME(SIZE) joined by _, innermost first"
         raise SpecError(Fault(f"got {text!r}", "expected a dimension such as RI(4)", fix))
+    if name.casefold() in _TORI:
+        rings = "_".join(f"RI({n})" for n in re.findall(r"\d+", size) or ("8", "8", "8"))
+        fix = f"a torus is a ring along every axis: write {rings}"
+        raise UnknownName(Fault(f"got {text.strip()!r}", "expected a known block", fix))
     kind = BLOCKS[name]
     try:
         return kind.of_text(size)
@@ -247,6 +251,8 @@ def _parse_dimension(text: str) -> tuple[Block, int]:
         faults = (replace(fault, got=f"got {text!r}") for fault in error.faults)
         raise SpecError(*faults) from None
 
+
+_TORI = ("t", "torus", "torus2d", "torus3d")
 
 RAIL, RAIL_OPTIMIZED, TOP_OF_RACK = "rail", "rail_optimized", "top_of_rack"
 WIRINGS = (RAIL, RAIL_OPTIMIZED, TOP_OF_RACK)

@@ -16,6 +16,7 @@ from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
 from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec, is_auto, open_degrees
+from libra_planner.plan.scale_up import trained_models
 from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
@@ -31,6 +32,7 @@ from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
+from libra_planner.workload.placement import misfit_words, other_degree
 from libra_planner.workload.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -325,10 +327,7 @@ class OpenedPlan(Frozen):
         """Why there is no strategy."""
         place, n = self.document.place((KEY,)), found.n_candidates
         if not n and self._fixed:
-            what = f"{self._n_npus:,} NPUs, the model and the batch"
-            fix = "change one, or leave it out"
-            fault = Fault(f"got {self._asked}", f"expected degrees that divide {what}", fix, KEY)
-            return SpecError(fault.located(place))
+            return SpecError(self._no_strategy(self._fixed).located(place))
         if not n:
             got, expected = "got auto", f"expected a batch that degrees of {self._n_npus:,} NPUs"
             fault = Fault(got, f"{expected} divide", "change global_batch", KEY)
@@ -339,6 +338,25 @@ class OpenedPlan(Frozen):
         if found.n_unproven:
             return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")
         return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
+
+    def _no_strategy(self, fixed: OpenDegreesSpec) -> Fault:
+        """Which of the fixed degrees nothing divides, and why."""
+        from libra_planner.search.space import Choices, possible_degrees
+
+        topology, model = self.base.topology, trained_models(self.base)[0]
+        choices = Choices(**fixed.choices)
+        expected = f"expected degrees that divide {self._n_npus:,} NPUs, the model and the batch"
+        for axis in ("ep", "tp", "cp", "pp", "dp"):
+            degree = max(getattr(choices, axis), default=0)
+            possible = possible_degrees(model, topology, choices, axis) if degree else ()
+            if possible and degree not in possible:
+                n_experts = model.experts.n if model.experts else 0
+                why = misfit_words(topology, degree) if axis in ("ep", "tp") else ""
+                if axis == "ep" and n_experts % degree:
+                    why = f"the {n_experts or 1} experts are no multiple of {degree}"
+                fix = other_degree(axis, degree, possible, topology, n_experts)
+                return Fault(f"got {self._asked}", expected + f": {why}" * bool(why), fix, KEY)
+        return Fault(f"got {self._asked}", expected, "change one, or leave it out", KEY)
 
 
 def strategy_words(strategy: Strategy) -> str:

@@ -10,7 +10,7 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, CommonSpec, SchedulesSpec
 from libra_planner.plan.systems import System
-from libra_planner.plan.training import npu_names
+from libra_planner.plan.training import has_unknown_npu, npu_names
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import AUTO, FaultCollector
 from libra_planner.step.collectives.algorithms import (
@@ -150,6 +150,8 @@ def _calibrated(
 
 def _measured_npu(spec: AnyPlanSpec, faults: FaultCollector) -> str | None:
     """The NPU whose collectives count: the plan's ``system``, else the one that it names."""
+    if not spec.system and has_unknown_npu(spec):
+        return None
     names, key = ([spec.system], "system") if spec.system else (npu_names(spec), "npu")
     if len(names) != 1:
         got = f"got calibrated with {', '.join(names) or 'no NPU'}"

@@ -105,7 +105,8 @@ def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> li
     )
     known, collector = {fault.path for fault in faults}, FaultCollector(document)
     for key, name, read in names:
-        if isinstance(name, str) and ".".join(map(str, key)) not in known:
+        path = ".".join(map(str, key))  # A fault of npu may stand at npu.name, its long form.
+        if isinstance(name, str) and known.isdisjoint((path, f"{path}.name")):
             own = () if key[-1] in ("workload", "cost_model") else (None,)
             collector.attempt(key, read, name, *own, beside)
     places = [Place(document.file) if x.place is None else x.place for x in faults]

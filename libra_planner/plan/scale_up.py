@@ -17,7 +17,10 @@ from libra_planner.plan.npus import catalogue, npu_named, scale_up_domain
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.models import Model, Text
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth
+from libra_planner.workload.placement import wider_experts, with_switch_of
+from libra_planner.workload.transformer import Transformer
 
 KEY: Key = ("fabric", "scale_up")
 """Where a plan names its scale-up domain."""
@@ -172,10 +175,33 @@ def domain_words(problem: Problem, npus: Sequence[str]) -> tuple[list[str], list
     n_bought, n_used = domain.n_npus_bought(topology), topology.n_npus
     units = f"{n:,} x {domain.name} hold {n_bought:,} NPUs, and {n_used:,} are used"
     notes = [f"{units}: {n_bought - n_used:,} are paid for and idle"] * (n_bought > n_used)
+    notes += experts_notes(problem)
     if domain.server:
         dims = ", ".join(topology.labels[dim] for dim in domain.dims(topology))
         notes.append(f"{dims}: {domain.name} is in the price of {domain.server}, and costs $0 here")
     return notes, settings
+
+
+def trained_models(problem: Problem) -> list[Transformer]:
+    """Of a plan of whole steps; none of another."""
+    return [x.trained.model for x in problem.step.trainings if isinstance(x, ModelTraining)]
+
+
+def experts_notes(problem: Problem) -> list[str]:
+    """That experts can spread no further over a domain, and what would let them; else nothing."""
+    domain, topology = problem.scale_up, problem.topology
+    counts = {model.experts.n for model in trained_models(problem) if model.experts}
+    wider = [wider_experts(topology, n) for n in sorted(counts)]
+    if domain is None or not any(wider):
+        return []
+    left, size = max(wider, key=max), topology.sizes[0]
+    listed = ", ".join(map(str, left[:-1])) + f" or {left[-1]}" if left[1:] else f"{left[-1]}"
+    fewer = f"fabric.topology: {with_switch_of(topology, left[-1])}"
+    idle = f"{size - left[-1]} of {size} NPUs of each {domain.name} then idle"
+    return [
+        f"dim1: its {size} NPUs are no multiple of {listed}, so no strategy has EP {listed}; "
+        f"'{fewer}' allows them ({idle}, and the bill still pays for all)"
+    ]
 
 
 def _suggestions(problem: Problem, npus: Sequence[str]) -> Iterator[str]:

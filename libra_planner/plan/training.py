@@ -13,6 +13,7 @@ from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
 from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import loop_notes, parse_loop
+from libra_planner.plan.npus import catalogue, npu_named
 from libra_planner.plan.steps import whole
 from libra_planner.plan.steps.strategies import DegreesSpec
 from libra_planner.plan.systems import System
@@ -274,6 +275,17 @@ def npu_names(spec: models.AnyPlanSpec) -> list[str]:
     own = bought.npu if isinstance(bought, prices.FixedCostParts) else None
     modelled = spec.system if spec.fidelity == models.CALIBRATED else None
     return list(dict.fromkeys(filter(None, [*named, own, modelled])))
+
+
+def has_unknown_npu(spec: models.AnyPlanSpec) -> bool:
+    """Whether a plan names an NPU that the bundled catalogue lacks: its readers say which."""
+    entries = [spec] if isinstance(spec, models.PlanSpec) else spec.workloads
+    named = [one.npu for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
+    names = [npu.name for npu in named if npu.catalogue is None]
+    bought = spec.fixed_cost
+    if isinstance(bought, prices.FixedCostParts) and bought.npu and bought.catalogue is None:
+        names.append(bought.npu)
+    return any(npu_named(name, catalogue().npus) is None for name in names)
 
 
 def planned_step(

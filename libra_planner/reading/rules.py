@@ -334,11 +334,18 @@ class _RuleParser:
             self._add_name(side, name.text, self._factor(rest, sign * number, token))
         elif rest and rest[0].kind == "word":
             unit = rest.pop(0).text
+            self._refuse_second_unit(unit, rest)
             self._add_quantity(side, self._divided(rest, sign * number), unit)
         else:
             ways = " or ".join(f"{token.text} {unit}" for unit in self._likely().suggested)
             got = f"got {token.text} without a unit in {self.text!r}"
             raise UnitError(Fault(got, "expected one", f"write {ways}"))
+
+    def _refuse_second_unit(self, unit: str, rest: list[Token]) -> None:
+        second = rest[0].text if rest else ""
+        if quantities.find_quantity(second) is not None:
+            got = f"two units, {unit} and {second},"
+            raise self.fault(got, "expected one", f"remove {second}")
 
     def _factor(self, rest: list[Token], factor: float, token: Token) -> float:
         """The factor of a name, divided by the numbers that follow it."""

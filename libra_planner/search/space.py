@@ -159,6 +159,21 @@ def strategy_space(
     return Space(model, common, shapes, shape, columns, *habits)
 
 
+def possible_degrees(
+    model: Transformer, topology: Topology, choices: Choices, axis: str
+) -> tuple[int, ...]:
+    """Degrees of an axis that divide the model and the NPUs, with the other choices as they are.
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.workload.transformer import Attention, FeedForward
+    >>> model = Transformer("m", 4, 256, Attention(8, 8, 32, 32), FeedForward(1024), 512)
+    >>> possible_degrees(model, parse_topology("SW(6)_SW(2)"), Choices(tp=(8,)), "tp")
+    (1, 2)
+    """
+    shapes = _shapes(model, topology, Strategy(), replace(choices, **{axis: ()}))
+    return tuple(np.unique(np.asarray(getattr(shapes, axis))).tolist())
+
+
 def divisors(n: int) -> NDArray[np.int64]:
     """Of a number of 1 or more, in order.
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from libra_planner.errors import Fault, nearest_divisors, refuse
+from libra_planner.errors import Fault, SpecError, nearest_divisors, refuse
+from libra_planner.fabric.topology import Topology
 from libra_planner.workload.memory.stages import most_layers
+from libra_planner.workload.placement import (
+    DEFAULT_ORDER,
+    misfit_words,
+    other_degree,
+    placed_groups,
+)
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
@@ -88,6 +95,43 @@ def _expert_faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
         got = f"got experts with tp {one.tp} and sequence_parallel: false"
         expected = "expected it true: trainers do not offer the other"
         yield Fault(got, expected, "remove it", "parallelism.sequence_parallel")
+
+
+def refuse_unplaceable_experts(
+    model: Transformer,
+    topology: Topology,
+    degrees: Mapping[str, int],
+    order: Sequence[str] = DEFAULT_ORDER,
+) -> None:
+    """Refuse groups of experts that the model's experts or the dimensions do not allow.
+
+    Parameters
+    ----------
+    model : whose experts are spread.
+    topology, degrees, order : as :func:`~libra_planner.workload.placement.placed_groups` has them.
+
+    Raises
+    ------
+    SpecError
+        With degrees that both allow, if there are any: else something else is wrong.
+    """
+    n, ep = 0 if model.experts is None else model.experts.n, degrees.get("ep", 1)
+    possible = [x for x in range(1, n + 1) if n % x == 0 and _stands(topology, degrees, order, x)]
+    if not possible or ep in possible:
+        return
+    of_experts = f"expected a divisor of the {n} experts of {model.name}"
+    why = misfit_words(topology, ep) if n % ep == 0 else ""
+    expected = f"{of_experts} that fits the dimensions" + f": {why}" * bool(why)
+    fix = other_degree("ep", ep, possible, topology, n)
+    raise SpecError(Fault(f"got ep {ep}", expected, fix, "parallelism.ep"))
+
+
+def _stands(topology: Topology, degrees: Mapping[str, int], order: Sequence[str], ep: int) -> bool:
+    try:
+        placed_groups(topology, {**degrees, "ep": ep}, order)
+    except SpecError:
+        return False
+    return True
 
 
 def _divisor(name: str, one: Strategy, of: int, what: str) -> Fault:

@@ -224,6 +224,8 @@ def design_blocks(
         yield _against_equal(problem, evaluation)
     yield from memory.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
+    if design is not None:
+        yield from links_hint(problem, evaluation)
     yield from ("", _bandwidth_table(problem, evaluation), "")
     if evaluation.members:
         yield from (workload_table(evaluation), "")
@@ -342,6 +344,25 @@ def rule_texts(problem: Problem) -> list[str]:
     """The rules of a plan, each once, with its bounds on the step time."""
     limits = [limit.text for limit in problem.step_time_limits]
     return list(dict.fromkeys([rule.text for rule in problem.rules] + limits))
+
+
+def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """That experts and pipelines may take longer on links, and what says by how much.
+
+    The share of a step in which NPUs send through switches is what hashing may stretch.
+    """
+    strategies = [
+        x.trained.strategy for x in problem.step.trainings if isinstance(x, ModelTraining)
+    ]
+    shares = zip(problem.topology.labels, busy_fractions(problem, evaluation), strict=True)
+    routed = zip(problem.links.networks, shares, strict=True)
+    sent = {label: share for has_links, (label, share) in routed if has_links and share}
+    if sent and any(one.ep > 1 or one.pp > 1 for one in strategies):
+        listed = " and ".join(f"{label} for {share:.0%}" for label, share in sent.items())
+        yield (
+            f"In the model: NPUs send over {listed} of the step; flows that share links may "
+            "stretch that: check PLAN tells by how much"
+        )
 
 
 def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:

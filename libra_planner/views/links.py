@@ -13,9 +13,10 @@ import numpy as np
 from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import LayerReport, RoutedList
 from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.cluster import RAIL_ONLY
 from libra_planner.fabric.parts import DesignParts, DimensionParts
 from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension, sharing
-from libra_planner.fabric.topology import TOP_OF_RACK
+from libra_planner.fabric.topology import RAIL, TOP_OF_RACK
 from libra_planner.problem import Problem
 from libra_planner.routing.entropy import HeaderEntropy, header_entropy
 from libra_planner.routing.loads import fim_percent
@@ -367,6 +368,7 @@ def _stack_note(design: RealizedDesign, tiers: range) -> str:
     asked = [a.asked_Bps / b.asked_Bps if b.asked_Bps else None for a, b in pairwise(own)]
     shown = " and ".join(_taper(a, b) for a, b in zip(tapers, asked, strict=False) if a)
     wiring = settings.wiring if settings is not None else ""
+    wiring = RAIL_ONLY if wiring == RAIL else wiring  # Two names of one wiring: the plainer one.
     built = f", {shown} from the leaf out as built" if shown else ""
     deep = clos.n_cores and clos.n_pods > design.topology.sizes[tiers.stop - 1]
     rails = "; spines serve one rail of a pod each, rails meet at the cores" if deep else ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from libra_planner.errors import Fault, SpecError, nearest_divisors
+from libra_planner.fabric.blocks import SWITCH
 from libra_planner.fabric.topology import Topology
 from libra_planner.workload.operations import Group
 from libra_planner.workload.volumes import DP_CP
@@ -102,6 +103,75 @@ def one_other_degree(degrees: Mapping[str, int], n_npus: int) -> str:
     rests = {axis: product // degree for axis, degree in degrees.items()}
     found = [f"{axis} {n_npus // rest}" for axis, rest in rests.items() if n_npus % rest == 0]
     return f"write {' or '.join(found)}" if found else ""
+
+
+def wider_experts(topology: Topology, n_experts: int) -> tuple[int, ...]:
+    """Degrees of experts that fit in a switch of dim1, which is no multiple of them.
+
+    They divide the experts, and are wider than every degree that stands there.
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> [wider_experts(parse_topology(x), 256) for x in ("SW(72)_SW(32)", "SW(64)_SW(32)")]
+    [(16, 32, 64), ()]
+    """
+    size = topology.sizes[0]
+    if topology.dimensions[0].block != SWITCH:
+        return ()
+    inside = [n for n in range(1, min(size, n_experts) + 1) if n_experts % n == 0]
+    widest = max(n for n in inside if size % n == 0)
+    return tuple(n for n in inside if n > widest)
+
+
+def with_switch_of(topology: Topology, n_npus: int) -> Topology:
+    """The fabric with fewer NPUs of every switch of dim1."""
+    first = replace(topology.dimensions[0], size=n_npus)
+    return replace(topology, dimensions=(first, *topology.dimensions[1:]))
+
+
+def misfit_words(topology: Topology, degree: int) -> str:
+    """Why the innermost ranks of a degree cannot stand on the dimensions; empty where they can.
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> misfit_words(parse_topology("SW(72)_SW(32)"), 64)
+    'the 72 NPUs of dim1 are no multiple of 64'
+    """
+    inside = 1
+    for label, size in zip(topology.labels, topology.sizes, strict=True):
+        outside = inside * size
+        if outside % degree and degree % outside:
+            within = "" if inside == 1 else f"{topology.labels[0]} to "
+            return f"the {outside:,} NPUs of {within}{label} are no multiple of {degree}"
+        inside = outside
+    return ""
+
+
+def other_degree(
+    axis: str, degree: int, possible: Sequence[int], topology: Topology, n_experts: int = 0
+) -> str:
+    """How to correct a degree: the nearest that are possible, and of experts a smaller switch.
+
+    Parameters
+    ----------
+    axis, degree : what is wrong.
+    possible : degrees that the model and the fabric allow.
+    topology : the fabric.
+    n_experts : of the model.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> other_degree("ep", 64, [1, 2, 4, 8], parse_topology("SW(72)_SW(32)"), 256)
+    'write ep 8, or use 64 of the 72 NPUs of dim1: fabric.topology: SW(64)_SW(32), 2,048 NPUs'
+    """
+    below = max((n for n in possible if n < degree), default=None)
+    above = min((n for n in possible if n > degree), default=None)
+    fix = f"write {axis} {' or '.join(str(n) for n in (below, above) if n)}"
+    wider = wider_experts(topology, n_experts) if axis == "ep" and n_experts else ()
+    if not wider or (above and above <= topology.sizes[0]):
+        return fix
+    smaller = with_switch_of(topology, wider[-1])
+    use = f"use {wider[-1]} of the {topology.sizes[0]} NPUs of dim1"
+    return f"{fix}, or {use}: fabric.topology: {smaller}, {smaller.n_npus:,} NPUs"
 
 
 def _n_stage(degrees: Mapping[str, int]) -> int:

@@ -239,5 +239,7 @@ def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
         )
     if first.unsold_words:
         yield first.unsold_words
+    if first.experts_words:
+        yield f"{first.experts_words[:1].upper()}{first.experts_words[1:]}."
     if wasted is not None:
         yield f"At list prices {free_ports_text(wasted)}"

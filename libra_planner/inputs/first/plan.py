@@ -27,6 +27,7 @@ from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, sc
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.prices import load_price_book
 from libra_planner.plan.quotes import CHOSEN, OFFERED, OPTIONAL, PER_GBPS, PERCENT, REQUIRED
+from libra_planner.plan.scale_up import experts_notes, trained_models
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.reading import bundled
@@ -45,6 +46,9 @@ _MOST_GROUPS = _RADIX
 _FEWEST_PER_LEAF = NODES_PER_LEAF // 2
 _SEQUENCES = (512, 2048)
 """Between which the sequences of a step lie, where nobody says and the NPUs allow it."""
+_OF_EXPERTS = (8192, 16384)
+"""The same of models with experts: DeepSeek-V3 took 15,360 of 4,096 tokens (arXiv 2412.19437, 4.2),
+Kimi K2 67 million tokens (arXiv 2507.20534, 2.5)."""
 _COMMENTS_AT = 44
 OPEN = "open"
 """Taper that ``optimize`` chooses, by performance per cost."""
@@ -191,6 +195,8 @@ class FirstPlan:
     global_batch : sequences of a step; by default a number that degrees of the NPUs divide.
     quotes : file of quotes that is written beside it; empty for none.
     asked_taper : where whole links make another ``taper`` of it; else ``None``.
+    has_experts : whether the model has them.
+    experts_words : what the domain's size rules out of the model's experts; empty for nothing.
 
     Examples
     --------
@@ -207,6 +213,8 @@ class FirstPlan:
     global_batch: int | None = None
     quotes: str = ""
     asked_taper: float | None = None
+    has_experts: bool = False
+    experts_words: str = ""
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -263,7 +271,7 @@ class FirstPlan:
         """Sequences of a step."""
         if self.global_batch is not None:
             return self.global_batch
-        n, (least, most) = self.n_npus, _SEQUENCES
+        n, (least, most) = self.n_npus, _OF_EXPERTS if self.has_experts else _SEQUENCES
         while n > most and n % 2 == 0:
             n //= 2
         while n < least:
@@ -315,15 +323,18 @@ class FirstPlan:
             (f"report {name} -o report", "the bill"),
         ):
             yield f"#   libra-planner {command:<28} {what}"
-        if self.unsold_words:
-            yield f"# {self.unsold_words}"
+        for words in (self.unsold_words, self.experts_words):
+            if words:
+                yield f"# {words}"
 
     def _body(self) -> Iterator[str]:
         own = bundled.is_path(self.model)
         others = "shape of your model" if own else "others: libra-planner list workloads, your file"
         yield _line(f"workload: {_scalar(self.model)}", others)
         yield _line("parallelism: auto", "the best is searched; or e.g. {tp: 8, pp: 4, dp: 64}")
-        batch = "sequences per step; assumed" if self.global_batch is None else "sequences per step"
+        batch = "sequences per step"
+        if self.global_batch is None:
+            batch += "; assumed" + " near the 15,360 of DeepSeek-V3" * self.has_experts
         yield _line(f"global_batch: {self.n_sequences}", batch)
         yield _line(
             f"npu: {self.npu}", "its kernels make the time; the model has to fit its memory"
@@ -417,10 +428,15 @@ class FirstPlan:
         inside = self.domain.bandwidth_Bps(problem.topology)
         catalogue = load_parts()
         bought = purchase(problem, np.array([*inside, *network]), catalogue.parts)
+        plan = replace(
+            self,
+            has_experts=any(one.experts for one in trained_models(problem)),
+            experts_words="; ".join(experts_notes(problem)),
+        )
         if self.is_open:
-            return self, None
+            return plan, None
         shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
-        return self._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop)
+        return plan._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop)
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""

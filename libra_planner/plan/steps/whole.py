@@ -27,7 +27,7 @@ from libra_planner.plan.workloads import load_transformer, transformer_spec
 from libra_planner.reading.rules import MemoryLimits
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
-from libra_planner.step.limits import refuse_impossible
+from libra_planner.step.limits import refuse_impossible, refuse_unplaceable_experts
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
@@ -114,6 +114,7 @@ class WholeStep:
         degrees = self._degrees
         numbers = {axis: getattr(degrees, axis) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
         order = degrees.order or DEFAULT_ORDER
+        refuse_unplaceable_experts(self.model, network.topology, numbers, order)
         refuse_other_npus(network.topology, numbers, order)  # The cause of other faults.
         strategy = self.strategy
         refuse_impossible(self.model, strategy)

@@ -50,7 +50,7 @@ _SHOWN_GAP = 1e-9
 def headline(problem: Problem, evaluation: Evaluation, *, searched: bool = False) -> Table:
     """Strategy, step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
     from libra_planner.views.training.memory import brief_verdict
-    from libra_planner.views.training.step import work_payload
+    from libra_planner.views.training.step import COUNTED, work_payload
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
@@ -61,7 +61,7 @@ def headline(problem: Problem, evaluation: Evaluation, *, searched: bool = False
         tokens = f"{found['tokens_per_s']:,.0f} tokens/s"
         table.add_row(
             Text("Work", "dim"),
-            Text(tokens, "bold").append(f", MFU {found['mfu']:.1%}", "not bold"),
+            Text(tokens, "bold").append(f", MFU {found['mfu']:.1%} ({COUNTED})", "not bold"),
         )
     for states in problem.step.memories.values():
         needed = Text(format_bytes(states.total_bytes), "bold")

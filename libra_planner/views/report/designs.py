@@ -29,7 +29,7 @@ from libra_planner.views.report.bills import (
     tax_formula,
 )
 from libra_planner.views.report.strategies import strategy_cell
-from libra_planner.views.training.step import work_payload
+from libra_planner.views.training.step import COUNTED, work_payload
 
 Figure = Callable[[Candidate], Value]
 Rows = list[tuple[str, Figure]]
@@ -283,7 +283,7 @@ def _time_rows(comparison: Comparison) -> Rows:
             whole_step(of("token_time_s", lambda x: number(1 / x if x else None, 0))),
         ),
         *band_rows("Tokens per second", "", tokens_ends, per(1.0, 0)),
-        ("Model FLOP/s utilisation (MFU)", lambda one: cells.percent(mfu(one), 1)),
+        (f"Model FLOP/s utilisation (MFU), {COUNTED}", lambda one: cells.percent(mfu(one), 1)),
         *band_rows("MFU", "", mfu_ends, cells.percent),
         ("Memory that the step needs, GB per NPU", _memory_GB),
         ("Weights, gradients, optimizer states, GB per NPU", partial(_most_GB, "states_bytes")),

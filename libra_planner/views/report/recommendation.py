@@ -49,6 +49,7 @@ from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
 from libra_planner.views.report.strategies import on_links_text
+from libra_planner.views.training.step import COUNTED
 
 _DAY_S = 24 * HOUR_S
 _NIC_PLACE = "host"
@@ -199,7 +200,8 @@ def _run(one: Candidate) -> Iterator[str]:
     text += f" and {round_usd(one.run.cost_usd).shown}{cost} of hardware and electricity"
     text += before_tax(one)
     if found := mfu(one):
-        text += f", at an MFU of {found:.1%}{_between(mfu_ends(one), lambda x: f'{x:.1%}')}"
+        between = _between(mfu_ends(one), lambda x: f"{x:.1%}")
+        text += f", at an MFU of {found:.1%}{between}, {COUNTED}"
     yield f"{text[:1].upper()}{text[1:]}."
 
 

@@ -11,7 +11,7 @@ from libra_planner.search.frontier import StrategyFrontier
 from libra_planner.units import bare_bandwidth, format_time, format_usd
 from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, escape
-from libra_planner.views.times.search import candidate_payload, mfu_fraction
+from libra_planner.views.times.search import candidate_payload, mfu_fraction, result_notes
 from libra_planner.views.training.found import search_counts
 from libra_planner.workload.strategy import Recompute, Strategy
 
@@ -32,7 +32,14 @@ def frontier_payload(problem: Problem, found: StrategyFrontier) -> dict[str, Any
             candidate_payload(problem, one) | {"is_best_per_cost": one is best}
             for one in found.points
         ],
+        "notes": list(_notes(problem, found)),
     }
+
+
+def _notes(problem: Problem, found: StrategyFrontier) -> Iterator[str]:
+    """What the point to look at first costs to buy, and what its fabric rules out."""
+    best = _best_point(problem, found)
+    return result_notes(problem, found.points[-1:] if best is None else [best])
 
 
 def frontier_csv(problem: Problem, found: StrategyFrontier) -> str:
@@ -55,6 +62,7 @@ def frontier_blocks(problem: Problem, found: StrategyFrontier) -> Iterator[Block
     if _best_point(problem, found) is not None:
         yield "* least cost x seconds per token of these"
     yield from _counts(found)
+    yield from plan.note_lines(_notes(problem, found))
 
 
 def _counts(found: StrategyFrontier) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from libra_planner.inputs.training.bands import step_band_s
 from libra_planner.inputs.training.planned import PlannedRun
+from libra_planner.plan.scale_up import experts_notes
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
@@ -25,6 +26,7 @@ from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
 from libra_planner.views.training.found import in_the_model, search_counts, verdict
+from libra_planner.views.training.step import COUNTED
 from libra_planner.workload.strategy import Recompute, Strategy
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
@@ -122,7 +124,7 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
     speeds = ", ".join(map(format_bandwidth, base.fabric.bandwidth_bytes_per_s))
     yield (
         f"[bold]{escape(base.model.name)}[/], sequences of {base.model.sequence_tokens:,}, on "
-        f"{topology.n_npus:,} {base.npu_name}, as {base.library.name} runs it"
+        f"{topology.n_npus:,} {base.npu_name}, as {base.library.name} runs it; MFU with {COUNTED}"
     )
     yield f"{topology}: {speeds} per NPU, one direction"
     yield ""
@@ -186,14 +188,15 @@ def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
         | {
             "tie_fraction": STRATEGY_TIE_FRACTION,
             "best": best,
-            "notes": list(_port_notes(problem, found)),
+            "notes": list(result_notes(problem, found.best[:1])),
         }
     )
 
 
-def _port_notes(problem: Problem, found: SearchResult) -> Iterator[str]:
-    """Whether the best can be bought as it is."""
-    for one in found.best[:1]:
+def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
+    """Degrees of experts that the fabric rules out; whether the best can be bought as it is."""
+    yield from experts_notes(problem)
+    for one in shown:
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)
 
@@ -253,7 +256,8 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
     """The best strategies of a plan, each with its best fabric, and how much is proven."""
     yield (
         f"[bold]{escape(problem.workload_name)}[/] on {problem.topology}, objective "
-        f"{problem.objective} per token; every strategy with the best bandwidth for it"
+        f"{problem.objective} per token; every strategy with the best bandwidth for it; MFU with "
+        f"{COUNTED}"
     )
     yield ""
     ties = [candidate_tie(problem, one, found.best[0]) for one in found.best]
@@ -266,7 +270,7 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         yield ""
     yield from verdict(found)
     yield from in_the_model(found)
-    yield from plan.note_lines(_port_notes(problem, found))
+    yield from plan.note_lines(result_notes(problem, found.best[:1]))
 
 
 def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:

@@ -23,6 +23,8 @@ PARTS = {
     "optimizer_s": "optimizer",
 }
 """What reports call the parts of a step."""
+COUNTED = "full attention counted"
+"""What shows beside an MFU: others count half of it, or 6 FLOPs per parameter alone (C18)."""
 LEAST_FRACTION = 5e-4
 """Parts of a step below it are not listed."""
 _COMPUTED = ("compute_s", "uneven_stages_s", "bubble_s", "optimizer_s")
@@ -81,5 +83,6 @@ def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     yield (
         f"[bold]{found['tokens_per_s']:,.0f}[/] tokens/s, "
         f"{found['tokens_per_s_per_npu']:,.0f} per NPU; the model takes "
-        f"{found['model_TFLOPps_per_npu']:,.0f} TFLOP/s per NPU, MFU [bold]{found['mfu']:.1%}[/]"
+        f"{found['model_TFLOPps_per_npu']:,.0f} TFLOP/s per NPU, MFU [bold]{found['mfu']:.1%}[/] "
+        f"({COUNTED})"
     )
