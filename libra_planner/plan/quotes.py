@@ -391,8 +391,10 @@ def known_items(book: PriceBook | None, parts: str) -> Known:
         if (usd := getattr(prices, f"{part}_usd_per_GBps"))
     }
     for name, npu in npus.catalogue().npus.items():
-        usd = npu.price.usd if npu.price else None
-        found[name] = None if usd is None else Listed(usd, usd, FARTHEST_OF_LARGEST)
+        found[name] = None
+        if (price := npu.price) and price.usd:
+            low, high = price.low_usd or price.usd, price.high_usd or price.usd
+            found[name] = Listed(low, high, FARTHEST_OF_LARGEST)
     return found | _listed(parts) | {TAX: None}
 
 

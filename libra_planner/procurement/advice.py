@@ -10,9 +10,10 @@ from decimal import Decimal
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Line
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.quotes import moved_usd
 from libra_planner.procurement.ranges import Rival, rivals
-from libra_planner.procurement.ranking import Comparison
-from libra_planner.procurement.readiness import quote_of
+from libra_planner.procurement.ranking import Comparison, in_order
+from libra_planner.procurement.readiness import quote_of, used_in
 
 MOST_STEPS = 4
 """Kinds of parts that are told one by one; the rest is one step more."""
@@ -199,13 +200,84 @@ def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
     yield from sorted(found, key=lambda one: max(one.factor, 1 / one.factor))
 
 
+@dataclass(frozen=True)
+class HandOffer:
+    """An offer that does not count, and what the same comparison finds where it does.
+
+    Parameters
+    ----------
+    offer : of a seller in the user's file.
+    counts : the quote that counts for the same item.
+    best : index of the design to buy at the offer.
+    change_usd : of the price of the design to buy now.
+    """
+
+    offer: Quote
+    counts: Quote
+    best: int
+    change_usd: Decimal
+
+    @property
+    def reason(self) -> str:
+        """Why it does not count, such as ``expired on 2026-11-20``."""
+        found = (why for one, why in self.counts.verdicts if one is self.offer)
+        return next(found).removeprefix("no: ")
+
+    @property
+    def condition(self) -> str:
+        """What has to happen for it to count."""
+        if self.offer.is_over:
+            return "if renewed"
+        if self.offer.when:
+            return "once it holds"
+        return "if chosen" if self.counts.is_chosen else "if taken"
+
+
+LEAST_SAVED = Decimal("0.002")
+"""Share of a price from which on an offer is named that saves it."""
+
+
+def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
+    """Offers that do not count, and would change what to buy or save over 0.2 % of its price.
+
+    Each by itself, in place of the quote that counts: first those that change what to buy, then
+    those that save most.
+    """
+    found = [
+        _in_hand(comparison, offer, counts)
+        for counts in used_in(comparison)
+        for offer in counts.others
+        if offer.tier_part is None
+    ]
+    total_usd = comparison.candidates[comparison.chosen].bill.total_usd
+    told = [
+        one
+        for one in found
+        if one.best != comparison.chosen or -one.change_usd > LEAST_SAVED * total_usd
+    ]
+    return sorted(told, key=lambda one: (one.best == comparison.chosen, one.change_usd))
+
+
+def _in_hand(comparison: Comparison, offer: Quote, counts: Quote) -> HandOffer:
+    """What to buy where an offer counts: all designs at it, ranked as they are now."""
+    designs, times = comparison.candidates, comparison.times_s or [1.0] * len(comparison.candidates)
+    moved = [moved_usd(one.bill, offer, counts) or ZERO for one in designs]
+    worth = [
+        float(one.bill.total_usd + change_usd) * time_s
+        for one, change_usd, time_s in zip(designs, moved, times, strict=True)
+    ]
+    best = next(i for i in in_order(designs, worth) if i in comparison.eligible)
+    return HandOffer(offer, counts, best, moved[comparison.chosen])
+
+
 def tied(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
     """Designs that measured errors of step times do not tell from the best one (C23).
 
     Parameters
     ----------
     best : its index.
-    with_prices : whether price times time ranks, else the time.
+    with_prices : whether price times time ranks, of designs that keep the rules of their plan;
+        else the time.
     """
     designs = comparison.candidates
     times_s = comparison.times_s
@@ -217,8 +289,18 @@ def tied(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
         share * (float(one.bill.total_usd) if with_prices else 1.0)
         for share, one in zip(per_step, designs, strict=True)
     ]
+    kept = comparison.eligible if with_prices else range(len(designs))
     return [
         i
         for i, one in enumerate(designs)
-        if i != best and designs[best].is_tied_with(one, weights=(weights[best], weights[i]))
+        if i != best
+        and i in kept
+        and designs[best].is_tied_with(one, weights=(weights[best], weights[i]))
     ]
+
+
+def contenders(comparison: Comparison) -> set[int]:
+    """The design to buy, those that tie with it, and those that it is held against."""
+    chosen = comparison.chosen
+    ties = tied(comparison, chosen, with_prices=True)
+    return {chosen, *ties, *(one.index for one in neighbours(comparison))}

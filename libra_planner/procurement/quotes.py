@@ -119,6 +119,31 @@ def used_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -
     return [quote for quote in quotes if quote.item in names]
 
 
+def moved_usd(bill: Bill, offer: Quote, counts: Quote) -> Decimal | None:
+    """What a bill would have more at an offer; ``None`` for what it has none of.
+
+    Parameters
+    ----------
+    bill : at the quote that counts.
+    offer, counts : an offer of another seller for the same item, and the one that counts.
+
+    Examples
+    --------
+    >>> line = Line("network", "host", Part("nic-400g", "nic", "a NIC"), 2)
+    >>> ours, other = (Quote("nic-400g", x, "Acme", "2026-11-02") for x in (1400.0, 1300.0))
+    >>> moved_usd(quoted_bill(Bill((line,)), [ours]), other, ours)
+    Decimal('-200.00')
+    """
+    lines = [line for line in bill.lines if line.part.name == offer.item]
+    if offer is counts or not lines or offer.tier_part is not None:
+        return None
+    pairs = (
+        (offer.usd, counts.usd, sum(line.n_bought for line in lines)),
+        (offer.support_usd, counts.support_usd, sum(line.n_units for line in lines)),
+    )
+    return sum((n * (to_cents(new) - to_cents(old)) for new, old, n in pairs), ZERO)
+
+
 @dataclass(frozen=True)
 class OrderLine:
     """A part as it is ordered: the units of all lines of a bill together.

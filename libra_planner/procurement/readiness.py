@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -198,12 +198,18 @@ def cage_texts(one: Candidate) -> Iterator[str]:
         )
 
 
-def unrouted_text(comparison: Comparison) -> str:
-    """Whose open strategies may be beaten on links by others, in words; empty for none."""
+def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:
+    """Whose open strategies may be beaten on links by others, in words; empty for none.
+
+    Parameters
+    ----------
+    among : designs by index; all by default.
+    """
     slowed = [
         (one.letter, one.check.policy.name)
-        for one in comparison.candidates
-        if one.proposal.found is not None
+        for i, one in enumerate(comparison.candidates)
+        if (among is None or i in among)
+        and one.proposal.found is not None
         and one.check is not None
         and (one.proposal.on_links is None or one.proposal.on_links.n_left)
         and one.step_time_s > one.billed.step_time_s * (1 + SAME_SPEED)

@@ -188,6 +188,18 @@ def cell(value: Value) -> Cell:
     return Cell(printable(value)) if isinstance(value, str) else value
 
 
+def said_once(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Letters of designs and texts, each text once with all its letters.
+
+    >>> said_once([("A", "x"), ("B", "y"), ("C", "x")])
+    [('A, C', 'x'), ('B', 'y')]
+    """
+    letters: dict[str, list[str]] = {}
+    for letter, text in said:
+        letters.setdefault(text, []).append(letter)
+    return [(", ".join(dict.fromkeys(whose)), text) for text, whose in letters.items()]
+
+
 def two_digits(value: float) -> str:
     """Two digits, or - for what is not defined.
 

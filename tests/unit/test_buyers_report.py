@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.procurement.advice import offers_in_hand, tied
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
@@ -131,6 +132,53 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     apart = "cannot be told apart by speed: step times may be off by more."
     assert cards["Fastest"].endswith(f"A and B {apart} B is the cheaper of the two.")
     assert not any("A tie" in text for text in (*cards.values(), *decision_section(found).lead))
+
+
+OPTICS = """optic-400g-sr4,600,each,,,Acme,2026-11-05,2026-12-24,
+optic-400g-sr4,1,each,,,Late,2026-11-05,2026-11-20,
+"""
+
+
+def test_a_renewed_offer_that_makes_another_design_best_is_named(bought) -> None:
+    """An optic for next to nothing: the design of more optics comes first, as it does by hand."""
+    designs = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
+    text = QUOTES.replace("optic-400g-sr4,540,each,,,Acme,2026-11-05,2026-12-24,\n", OPTICS)
+    text = text.replace("switch-64x400g,38000", "switch-64x400g,1000")
+    Path("q.csv").write_text(text)
+    found = compared_by(*designs)
+    Path("q.csv").write_text(text.replace("2026-11-20", "2026-12-20"))
+    renewed = compared_by(*designs)
+    (offer,) = offers_in_hand(found)
+    assert offer.best == renewed.chosen
+    changes = [
+        x.bill.total_usd - y.bill.total_usd
+        for x, y in zip(renewed.candidates, found.candidates, strict=True)
+    ]
+    assert offer.change_usd == changes[found.chosen]
+    best = f"{found.letters[offer.best]} {found.criterion}"
+    told = [
+        x for x in decision_section(found).lead if x.startswith("optic-400g-sr4 at $1.00 (Late")
+    ]
+    assert len(told) == 1
+    assert (f"makes {best}" in told[0]) == (offer.best != found.chosen)
+
+
+def test_a_tie_stands_in_the_first_sentence_and_cents_stand_elsewhere(bought, monkeypatch) -> None:
+    """Spines for next to nothing: prices and steps of both are alike."""
+    text = QUOTES.replace(",38000,", ",1000,").replace(",540,", ",20,")
+    Path("q.csv").write_text(text)
+    found = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
+    [other] = tied(found, found.chosen, with_prices=True)
+    one, tie = found.candidates[found.chosen], found.letters[other]
+    first = decision_section(found).lead[0]
+    assert f", in a tie with {tie} within the model's error: " in first
+    monkeypatch.setattr("libra_planner.views.report.recommendation.blocked", lambda _: ())
+    first, *others = decision_section(found).lead
+    assert first.startswith(f"Buy {one.letter} (")
+    assert f", or {tie}, a tie within the model's error: {one.letter} costs " in first
+    assert not re.search(r"\d\.\d\d(?!\d| s|\d*[MBk%]| M)", first)
+    is_exact = not one.bill.assumed_usd and one.bill.ends_usd[0] == one.bill.ends_usd[1]
+    assert sum(f"${one.bill.total_usd:,.2f}" in text for text in others) == is_exact
 
 
 def test_designs_side_by_side_say_their_strategies(bought) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.evaluation import TimeModel
-from libra_planner.procurement.advice import break_evens, neighbours, steps, tied
+from libra_planner.procurement.advice import break_evens, neighbours, offers_in_hand, steps, tied
 from libra_planner.procurement.plan_cost import cost_lines
 from libra_planner.procurement.ranking import times_s
 from libra_planner.procurement.readiness import best_sprayed
@@ -216,6 +216,37 @@ def test_a_break_even_names_the_offer_that_counts_before_it(quoted) -> None:
     told = report_payload(quoted, [])["decision"]["recommendation"]["break_evens"]
     own = next(x for x in told if x["price"] == "nic-200g")
     assert (own["next_seller"], own["next_offer_usd"]) == ("Acme", 1290.0)
+
+
+def test_an_offer_in_hand_is_ranked_as_if_it_counted(quoted, tmp_path) -> None:
+    """The same report with the offer renewed has the figures that it is said to have."""
+    (found,) = (x for x in offers_in_hand(quoted) if x.offer.seller == "Gamma")
+    assert (found.condition, found.reason) == ("if renewed", "expired on 2026-10-31")
+    (tmp_path / "q.csv").write_text(QUOTES.replace("2026-10-31", "2026-12-31"))
+    rails = EXAMPLES / "0e_rails_2to1.yaml"
+    designs = (str(rails), f"{rails}@450,50,12.5", f"{rails}@450,25,12.5")
+    dated = ("--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-24", "--baseline", "A")
+    renewed = compared_by(*designs, *dated)
+    assert renewed.chosen == found.best
+    totals = [x.candidates[quoted.chosen].bill.total_usd for x in (renewed, quoted)]
+    assert totals[0] - totals[1] == found.change_usd < 0
+    usd = f"${-float(found.change_usd) / 1e3:.0f}k"
+    told = (
+        f"nic-200g at $1,100 (Gamma, expired on 2026-10-31), if renewed, makes C cost {usd} less."
+    )
+    section = decision_section(quoted)
+    assert told in section.lead
+    assert told in section.tabled
+    own = report_payload(quoted, [])["decision"]["recommendation"]["offers_in_hand"]
+    (own,) = (x for x in own if x["seller"] == "Gamma")
+    assert (own["best"], own["change_usd"]) == ("C", float(found.change_usd))
+
+
+def test_the_first_page_says_for_which_work_and_on_which_network_it_is(llama) -> None:
+    said = decision_section(llama).lead
+    assert said[-1].startswith("It holds for llama3-70b: another model may need another tier more")
+    assert "InfiniBand or Ethernet is not said: " in said[1]
+    assert said[1].endswith("step times are as on InfiniBand.")
 
 
 def test_the_next_cheaper_and_the_next_faster_stand_beside_the_baseline(quoted) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -143,7 +143,7 @@ class OpenDegreesSpec(Model):
     sequence_parallel: bool | None = None
 
     @property
-    def choices(self) -> dict[str, tuple[int, ...]]:
+    def choices(self) -> dict[str, Any]:
         """What is fixed, as the choices of a search."""
         said = self.model_dump(exclude_none=True, exclude={"rest", "sequence_parallel"})
         if self.recompute is not None:

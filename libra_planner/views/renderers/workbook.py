@@ -158,8 +158,8 @@ class _Writer:
         self.sheet.set_landscape()
         self.sheet.set_paper(9)
         self.sheet.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
-        is_page = bool(self.section.cards or self.section.drawn)
-        self.sheet.fit_to_pages(1, int(is_page))
+        # As wide as the paper: a sheet of words that were made to fit one page would be small.
+        self.sheet.fit_to_pages(1, int(bool(self.section.drawn)))
         self.sheet.set_footer("&L&A&RPage &P of &N")
         self.sheet.hide_gridlines(2)
         self._title()

@@ -26,6 +26,16 @@ def named(one: Candidate) -> str:
     return f"{one.letter} ({one.proposal.name})"
 
 
+def joined(words: Sequence[str], last: str) -> str:
+    """Words in one line, with another one before the last.
+
+    >>> joined(["A", "B", "C"], "or"), joined(["A"], "and")
+    ('A, B or C', 'A')
+    """
+    *most, end = words
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
 def against_lines(comparison: Comparison) -> Iterator[str]:
     """How the design to buy compares: with its reference, then with the next cheaper and faster."""
     found = neighbours(comparison)
@@ -126,9 +136,9 @@ def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     if not found:
         return ""
     designs = comparison.candidates
-    *most, last = (comparison.letters[i] for i in (best, *found))
+    letters = joined([comparison.letters[i] for i in (best, *found)], "and")
     by = "work per dollar" if with_prices else "speed"
-    text = f" {', '.join(most)} and {last} cannot be told apart by {by}: step times may be off by"
+    text = f" {letters} cannot be told apart by {by}: step times may be off by"
     return f"{text} more.{_cheapest_of([designs[i] for i in (best, *found)], with_prices)}"
 
 

@@ -85,12 +85,14 @@ def check_section(comparison: Comparison) -> Section | None:
             "FIM beside an efficiency of 100% costs nothing: it counts idle links, too. Where few "
             "flows cross many links most stay idle, and the others have room for theirs."
         )
+    said: list[tuple[str, str]] = []
     for one, check in checked:
         times_s = check.effective_step_time_s
         if means := mean_text(times_s, format_time):
             mean = f"{format_time(float(times_s.mean()))}, {means}"
-            paragraphs.append(f"{one.letter}, step time under {check.policy.name}: {mean}.")
-        paragraphs += [f"{one.letter}, {line}." for line in algorithm_lines(check)]
+            said.append((one.letter, f"step time under {check.policy.name}: {mean}"))
+        said += [(one.letter, line) for line in algorithm_lines(check)]
+    paragraphs += [f"{whose}, {text}." for whose, text in cells.said_once(said)]
     tables = (cells.table_of(f"Links under {policy}", rows, columns, key="check"),)
     return Section("check", "Routing over the links", "Routing", tuple(paragraphs), tables=tables)
 

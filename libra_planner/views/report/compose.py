@@ -9,7 +9,15 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import quote_warnings
 from libra_planner.evaluation import TimeModel
-from libra_planner.procurement.advice import BreakEven, break_evens, neighbours, steps, tied
+from libra_planner.procurement.advice import (
+    BreakEven,
+    HandOffer,
+    break_evens,
+    neighbours,
+    offers_in_hand,
+    steps,
+    tied,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import open_points, used_in
@@ -227,6 +235,7 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
                 for step in way
             ],
             "break_evens": [_break_even(x) for x in break_evens(comparison)],
+            "offers_in_hand": [_in_hand(letters, x) for x in offers_in_hand(comparison)],
             "neighbours": [
                 {"design": letters[x.index], "roles": x.roles} for x in neighbours(comparison)
             ],
@@ -239,6 +248,17 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
         "open_points": list(open_points(comparison)),
         "sentences": list(section.said),
         **found,
+    }
+
+
+def _in_hand(letters: Sequence[str], found: HandOffer) -> dict[str, Any]:
+    """An offer that does not count, what to buy at it, and what it saves of the design now."""
+    offer = found.offer
+    return {
+        **attributes(offer, "item", "seller", "usd", "support_usd", "valid_until"),
+        **attributes(found, "reason", "condition"),
+        "best": letters[found.best],
+        "change_usd": float(found.change_usd),
     }
 
 

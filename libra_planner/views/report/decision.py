@@ -15,20 +15,22 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
-from libra_planner.views.report.against import against_lines, against_table, tie_text
+from libra_planner.views.report.against import against_table, tie_text
 from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
-    change_table,
     difference_table,
     free_ports_line,
     lead,
     points,
     price_text,
+    tabled,
 )
 from libra_planner.views.report.runs import run_refusal
+from libra_planner.views.report.sensitivity import change_table
+from libra_planner.views.report.strategies import on_links_text
 from libra_planner.views.training.memory import WARNING, memory_lines
 
 _ROUNDING = 1e-9
@@ -47,6 +49,7 @@ def decision_section(comparison: Comparison) -> Section:
     sentences = (
         ports_text(comparison),
         faster_text(comparison),
+        on_links_text(comparison.candidates),
         *range_sentences(comparison),
         *_quotes(comparison),
     )
@@ -60,7 +63,7 @@ def decision_section(comparison: Comparison) -> Section:
         "Decision",
         lead=tuple(lead(comparison)),
         points=points(comparison),
-        tabled=tuple(against_lines(comparison)),
+        tabled=tabled(comparison),
         paragraphs=paragraphs,
         warnings=tuple(_warnings(comparison)),
         cards=tuple(_cards(comparison)),

@@ -28,7 +28,7 @@ from libra_planner.views.report.bills import (
     rules_of_ports,
     tax_formula,
 )
-from libra_planner.views.report.strategies import strategy_cell
+from libra_planner.views.report.strategies import strategy_cell, technology_cell
 from libra_planner.views.training.step import COUNTED, work_payload
 
 Figure = Callable[[Candidate], Value]
@@ -224,6 +224,7 @@ def _design_table(comparison: Comparison) -> Table:
         ("Topology, innermost first", of("proposal.problem.topology", str)),
         ("Tiers", of("proposal.problem.topology.tiers", ", ".join)),
         ("NPUs", of("n_npus")),
+        ("Network that step times are of", technology_cell),
         ("Strategy", strategy_cell),
     ]
     for dim in range(n_dims):
@@ -469,20 +470,19 @@ def facility_section(comparison: Comparison) -> Section:
         "check counts the switches of the training network and those between NPUs."
     )
     table = figures(comparison, "facility", "Racks, floor and power", rows, note)
-    verdicts = tuple(map(_verdict, comparison.candidates))
+    said = [(one.letter, _verdict(one)) for one in comparison.candidates]
+    verdicts = tuple(f"{whose}: {text}" for whose, text in cells.said_once(said))
     return Section("facility", "Rack power and space", "Facility", verdicts, tables=(table,))
 
 
 def _verdict(one: Candidate) -> str:
     facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
     if facility.n_own_racks:
-        return (
-            f"{one.letter}: a server draws {facility.server_w / 1000:.1f} kW in a rack of its own."
-        )
+        return f"a server draws {facility.server_w / 1000:.1f} kW in a rack of its own."
     holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
     verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
     draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
-    return f"{one.letter}: {draws}{verdict}."
+    return f"{draws}{verdict}."
 
 
 _NETWORK_NAMES = {

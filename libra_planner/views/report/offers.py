@@ -11,7 +11,14 @@ from typing import Any, TypeAlias
 from libra_planner.costs.quotes import TAX, Quote
 from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Bill, Part, to_cents
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import Order, OrderLine, amount_of, orders, support_name
+from libra_planner.procurement.quotes import (
+    Order,
+    OrderLine,
+    amount_of,
+    moved_usd,
+    orders,
+    support_name,
+)
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
 from libra_planner.views import cells
@@ -61,6 +68,18 @@ def _sum_text(order: Order) -> str:
     amount = round_usd(order.amount).shown.removeprefix("$")
     rate = f"at {order.rate:g} (rate of {order.rate_day})"
     return f"{seller_name(order)} {order.currency} {amount} {rate} = {total}"
+
+
+def unit_price_text(usd: float) -> str:
+    """Price of one: dollars, and cents of what costs little.
+
+    >>> unit_price_text(1250.4), unit_price_text(38.5)
+    ('$1,250', '$38.50')
+    """
+    return f"${usd:,.0f}" if usd >= _MANY_USD else f"${usd:,.2f}"
+
+
+_MANY_USD = 100
 
 
 def seller_name(order: Order) -> str:
@@ -138,15 +157,7 @@ def _of_offer(of: Callable[[Quote], Value], offer: _Offer) -> Value:
 
 def _change_usd(one: Candidate, offer: _Offer) -> Decimal | None:
     """What the bill of a design would have more at an offer; ``None`` where it has none of it."""
-    quote, _, counts = offer
-    lines = [line for line in one.bill.lines if line.part.name == quote.item]
-    if quote is counts or not lines or quote.tier_part is not None:
-        return None
-    pairs = (
-        (quote.usd, counts.usd, sum(line.n_bought for line in lines)),
-        (quote.support_usd, counts.support_usd, sum(line.n_units for line in lines)),
-    )
-    return sum((n * (to_cents(new) - to_cents(old)) for new, old, n in pairs), ZERO)
+    return moved_usd(one.bill, offer[0], offer[2])
 
 
 def _change_text(one: Candidate, offer: _Offer) -> str:

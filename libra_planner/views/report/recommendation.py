@@ -5,25 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence, Set
 
-from libra_planner.costs.quotes import Quote
-from libra_planner.evaluation import TimeModel
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
-from libra_planner.procurement.advice import (
-    FARTHEST,
-    Step,
-    break_evens,
-    main_part,
-    price_rivals,
-    steps,
-)
+from libra_planner.procurement.advice import Step, contenders, main_part, steps
+from libra_planner.procurement.advice import tied as tied_with
 from libra_planner.procurement.bill import SERVICES, SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     assumed_fraction,
-    best_sprayed,
     blocked,
     free_ports_texts,
     is_mostly_assumed,
@@ -32,12 +23,12 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
-from libra_planner.units import format_time
+from libra_planner.units import format_time, format_usd
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
-from libra_planner.views.report.against import against_lines, choice_notes, named
+from libra_planner.views.report.against import against_lines, choice_notes, joined, named
 from libra_planner.views.report.bills import (
     LEFT_OUT,
     group_cell,
@@ -46,31 +37,41 @@ from libra_planner.views.report.bills import (
     words_of_kind,
 )
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
-from libra_planner.views.report.offers import before_tax, network_text, order_text
+from libra_planner.views.report.offers import before_tax, network_text, order_text, unit_price_text
 from libra_planner.views.report.runs import run_ends, tokens_text
-from libra_planner.views.report.strategies import on_links_text
+from libra_planner.views.report.sensitivity import change_lines
+from libra_planner.views.report.strategies import technology_text
 from libra_planner.views.training.step import COUNTED
 
 _DAY_S = 24 * HOUR_S
 _NIC_PLACE = "host"
 """Where every NIC is: no place to name."""
-_MOST_BREAK_EVENS, _MOST_RIVALS = 4, 2
-"""Rows of what would change the decision, the nearest first: a page has to hold the signature."""
 N_FIGURES = 2
 """Rows of the table of differences before those of parts."""
 
 
-def price_text(one: Candidate) -> str:
-    """The price as far as it is known: between its ends, about what it is, or exactly."""
-    ends = [round_usd(usd).shown for usd in one.bill.ends_usd]
+def price_text(one: Candidate, factor: float = 1.0) -> str:
+    """The price as far as it is known: between its ends, about what it is, or in four digits.
+
+    Parameters
+    ----------
+    factor : on it, such as 1.0825 with tax.
+    """
+    ends = [round_usd(float(usd) * factor).shown for usd in one.bill.ends_usd]
     if len({*ends}) > 1:
         return " to ".join(ends)
-    is_exact = not one.bill.assumed_usd
-    return (
-        f"${one.bill.total_usd:,.2f}"
-        if is_exact
-        else f"about {round_usd(one.bill.total_usd).shown}"
-    )
+    if one.bill.assumed_usd:
+        return f"about {round_usd(float(one.bill.total_usd) * factor).shown}"
+    return format_usd(float(one.bill.total_usd) * factor)
+
+
+def exact_text(one: Candidate) -> str:
+    """The price to the cent, as it is ordered; empty where prices are assumed or have ranges."""
+    bill, (low_usd, high_usd) = one.bill, one.bill.ends_usd
+    if bill.assumed_usd or low_usd != high_usd:
+        return ""
+    tax = f" before tax, ${bill.with_tax_usd:,.2f} with it" if bill.tax_fraction else ""
+    return f"To the cent: ${bill.total_usd:,.2f}{tax}."
 
 
 def lead(comparison: Comparison) -> Iterator[str]:
@@ -80,21 +81,17 @@ def lead(comparison: Comparison) -> Iterator[str]:
     missing = ", ".join(part.name for part in one.bill.missing)
     price = price_text(one) + (f" without {missing}" if missing else "") + _tax_text(one)
     what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
-    stop, reasons = _stop(comparison), blocked(comparison)
+    stop = _stop(comparison)
     if other is None:
         yield f"{stop}{named(one)} costs {what}"
     else:
-        buy = "The best of these is" if reasons else "Buy"
-        quoted = ", once quoted" if is_mostly_assumed(one.bill) and not reasons else ""
-        yield f"{stop}{buy} {named(one)}{quoted}: {what}"
-    yield scope_text(one)
-    yield " ".join(filter(None, (network_text(one), order_text(one))))
+        yield f"{stop}{_choice(comparison)}{what}"
+    yield f"{scope_text(one)} {technology_text(one)}".rstrip()
+    yield " ".join(filter(None, (network_text(one), order_text(one), exact_text(one))))
     if one.check is None:
         does = "may reverse this" if other else "may take longer"
         yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
-    if text := on_links_text(comparison.candidates):
-        yield text
-    if text := unrouted_text(comparison):
+    if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
@@ -104,6 +101,23 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
+    yield from change_lines(comparison)
+
+
+def _choice(comparison: Comparison) -> str:
+    """What to buy, and what the model's error leaves beside it: all but price and speed."""
+    one, reasons = comparison.candidates[comparison.chosen], blocked(comparison)
+    ties = [
+        comparison.letters[i] for i in tied_with(comparison, comparison.chosen, with_prices=True)
+    ]
+    if reasons:
+        tie = f", in a tie with {joined(ties, 'and')} within the model's error" if ties else ""
+        return f"The best of these is {named(one)}{tie}: "
+    quoted = ", once quoted" if is_mostly_assumed(one.bill) else ""
+    if not ties:
+        return f"Buy {named(one)}{quoted}: "
+    tie = f"or {joined(ties, 'or')}, a tie within the model's error"
+    return f"Buy {named(one)}{quoted}, {tie}: {one.letter} costs "
 
 
 def free_ports_line(comparison: Comparison) -> str:
@@ -137,6 +151,12 @@ def points(comparison: Comparison) -> tuple[str, ...]:
     """Why not to sign, where there are several reasons."""
     reasons = blocked(comparison)
     return reasons if len(reasons) > 1 else ()
+
+
+def tabled(comparison: Comparison) -> tuple[str, ...]:
+    """What of the lead the tables of several designs say, too."""
+    changes = change_lines(comparison) if len(comparison.candidates) > 1 else ()
+    return (*against_lines(comparison), *changes)
 
 
 def scope_text(one: Candidate) -> str:
@@ -222,7 +242,7 @@ def _chosen(comparison: Comparison, bought: Set[str]) -> Iterator[str]:
         holding = [x for x in quote.others if not x.when and x.worth_usd < quote.worth_usd]
         if quote.is_chosen and holding and quote.item in bought:
             least = min(holding, key=lambda x: x.worth_usd)
-            own, other = (f"{_unit_usd(x.usd)} of {x.seller}" for x in (quote, least))
+            own, other = (f"{unit_price_text(x.usd)} of {x.seller}" for x in (quote, least))
             yield f"The file chooses {quote.item} at {own}; {other} is less."
 
 
@@ -262,15 +282,8 @@ def _tax_text(one: Candidate) -> str:
     bill = one.bill
     if not bill.tax_fraction:
         return ""
-    return f" before tax ({_with_tax(one)} with {100 * bill.tax_fraction:.4g}% tax)"
-
-
-def _with_tax(one: Candidate) -> str:
-    bill = one.bill
-    ends = [round_usd(float(usd) * (1 + bill.tax_fraction)).shown for usd in bill.ends_usd]
-    if len({*ends}) > 1:
-        return " to ".join(ends)
-    return ends[0] if bill.assumed_usd else f"${bill.with_tax_usd:,.2f}"
+    taxed = price_text(one, 1 + bill.tax_fraction).removeprefix("about ")
+    return f" before tax ({taxed} with {100 * bill.tax_fraction:.4g}% tax)"
 
 
 def difference_table(comparison: Comparison) -> Table | None:
@@ -329,91 +342,3 @@ def step_name(step: Step, n_most: int = 9) -> str:
     is_one = len(step.places) == 1 and step.places != (_NIC_PLACE,)
     names += f" at {step.places[0]}" if is_one else ""
     return names[:1].upper() + names[1:]
-
-
-def change_table(comparison: Comparison) -> Table | None:
-    """What would have to be otherwise for another design to be the one to buy."""
-    if len(comparison.candidates) == 1:
-        return None
-    rows = [*_prices(comparison), *_ranges(comparison), *_times(comparison), *_budgets(comparison)]
-    note = (
-        "Each by itself, all else as it is; the nearest prices of all. "
-        f"A price beyond {FARTHEST:g} times, or a tenth, is not listed."
-    )
-    if not rows:
-        note = f"No price within {FARTHEST:g} times or a tenth, and no budget by 20%."
-    headings = ["If this changes", "from", "to", "then"]
-    rows = [*_routing(comparison), *rows]
-    return table("would-change", "What would change the decision", headings, rows, note=note)
-
-
-def _routing(comparison: Comparison) -> Iterator[list[Value]]:
-    """What routing decides: unknown without a check, else what spraying would choose."""
-    one = comparison.candidates[comparison.chosen]
-    if one.check is None:
-        yield ["routing over the links", "not checked", "ecmp", "not known yet"]
-        return
-    best, policy = best_sprayed(comparison), one.check.policy.name
-    if best is not None and policy != "spray":
-        stays = "stays" if best == comparison.chosen else "is"
-        then = f"{comparison.letters[best]} {stays} {comparison.criterion}"
-        yield ["routing over the links", policy, "spray", then]
-
-
-def _prices(comparison: Comparison) -> Iterator[list[Value]]:
-    for found in [*break_evens(comparison)][:_MOST_BREAK_EVENS]:
-        then = f"{found.then} is {comparison.criterion}"
-        if found.unit_usd is None:
-            yield [f"prices of {found.price_name}", "today's", f"{found.factor:.2f}x", then]
-            continue
-        now = float(found.unit_usd)
-        to = f"{_unit_usd(now * found.factor)} ({found.factor:.2f}x)"
-        then += offer_text(found.next_offer)
-        yield [f"price of {found.price_name}", _unit_usd(now), to, then]
-
-
-def offer_text(offer: Quote | None) -> str:
-    """What keeps a price from rising so far: another seller's offer; empty for none."""
-    return f", unless you then buy of {offer.seller} at {_unit_usd(offer.usd)}" if offer else ""
-
-
-def _unit_usd(usd: float) -> str:
-    """Price of one: dollars, and cents of what costs little."""
-    return f"${usd:,.0f}" if usd >= _MANY_USD else f"${usd:,.2f}"
-
-
-_MANY_USD = 100
-
-
-def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
-    rivals = sorted(price_rivals(comparison), key=lambda x: -x.lead_fraction)
-    for one in rivals[:_MOST_RIVALS]:
-        then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
-        yield ["all prices, within their ranges", "as listed", "the ends", then]
-
-
-def _times(comparison: Comparison) -> Iterator[list[Value]]:
-    """How much faster the next best would have to be."""
-    if comparison.times_s is None or len(comparison.eligible) == 1:
-        return
-    one, other, *_ = comparison.eligible
-    if not comparison.worth[other]:
-        return
-    step_s = comparison.candidates[other].step_time_by(comparison.ranking.ranked_by)
-    factor = comparison.worth[one] / comparison.worth[other]
-    letter = comparison.letters[other]
-    to = f"{format_time(step_s * factor)} ({factor - 1:+.1%})"
-    yield [f"step time of {letter}", format_time(step_s), to, f"{letter} is {comparison.criterion}"]
-
-
-def _budgets(comparison: Comparison) -> Iterator[list[Value]]:
-    name = comparison.criterion
-    for budget in comparison.budgets:
-        if budget.ranking is None:
-            continue
-        now, then = (ranks.picks[name] for ranks in (budget.before, budget.ranking))
-        if then is not None and then != now:
-            checked = comparison.ranking.ranked_by is TimeModel.CHECKED
-            basis = ", before the check" if checked else ""
-            what = f"{comparison.letters[then]} is {name}{basis}"
-            yield ["all budgets of the plans", "100%", f"{budget.factor:.0%}", what]

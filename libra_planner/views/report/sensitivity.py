@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import ge
 
-from libra_planner.procurement.advice import FARTHEST
+from libra_planner.costs.quotes import Quote
+from libra_planner.evaluation import TimeModel
+from libra_planner.procurement.advice import (
+    FARTHEST,
+    HandOffer,
+    break_evens,
+    offers_in_hand,
+    price_rivals,
+)
 from libra_planner.procurement.bill import (
     ZERO,
     VolumeDiscount,
@@ -16,7 +24,8 @@ from libra_planner.procurement.bill import (
 )
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
-from libra_planner.procurement.readiness import quote_of, used_in
+from libra_planner.procurement.readiness import best_sprayed, quote_of, used_in
+from libra_planner.units import format_time
 from libra_planner.views import cells
 from libra_planner.views.cells import (
     Cell,
@@ -26,13 +35,16 @@ from libra_planner.views.cells import (
     number,
     round_delta_usd,
     round_usd,
+    table,
     table_of,
 )
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
-from libra_planner.views.report.recommendation import offer_text
+from libra_planner.views.report.offers import before_tax, unit_price_text
 
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""
+_MOST_BREAK_EVENS, _MOST_RIVALS, _MOST_OFFERS = 4, 2, 2
+"""Rows of what would change the decision, the nearest first: a page has to hold the signature."""
 
 
 def sensitivity_section(comparison: Comparison) -> Section:
@@ -187,3 +199,134 @@ def _discounted(one: Candidate, tiers: Sequence[VolumeDiscount], moved_usd: Deci
         if share:
             terms.append(f"ROUND(N({at})*{kept}/{of},2)-N({at})")
     return round_delta_usd(moved_usd, "+".join(terms))
+
+
+def change_table(comparison: Comparison) -> Table | None:
+    """What would have to be otherwise for another design to be the one to buy."""
+    if len(comparison.candidates) == 1:
+        return None
+    prices = *_prices(comparison), *_hand_rows(comparison)
+    rows = [*prices, *_ranges(comparison), *_times(comparison), *_budgets(comparison)]
+    note = (
+        "Each by itself, all else as it is; the nearest prices of all. "
+        f"A price beyond {FARTHEST:g} times, or a tenth, is not listed."
+    )
+    if not rows:
+        note = f"No price within {FARTHEST:g} times or a tenth, and no budget by 20%."
+    headings = ["If this changes", "from", "to", "then"]
+    rows = [*_routing(comparison), *rows]
+    note = f"{note} {workload_text(comparison)}"
+    return table("would-change", "What would change the decision", headings, rows, note=note)
+
+
+def _routing(comparison: Comparison) -> Iterator[list[Value]]:
+    """What routing decides: unknown without a check, else what spraying would choose."""
+    one = comparison.candidates[comparison.chosen]
+    if one.check is None:
+        yield ["routing over the links", "not checked", "ecmp", "not known yet"]
+        return
+    best, policy = best_sprayed(comparison), one.check.policy.name
+    if best is not None and policy != "spray":
+        stays = "stays" if best == comparison.chosen else "is"
+        then = f"{comparison.letters[best]} {stays} {comparison.criterion}"
+        yield ["routing over the links", policy, "spray", then]
+
+
+def change_lines(comparison: Comparison) -> Iterator[str]:
+    """Offers in hand that would change the decision or its price, and what all of it is for."""
+    for one in offers_in_hand(comparison)[:_MOST_OFFERS]:
+        what = f"{one.offer.item} at {_asked_text(one, one.offer)} ({_whose(one)})"
+        yield f"{what}, {one.condition}, {_consequence(comparison, one)}."
+    if len(comparison.candidates) > 1:
+        yield workload_text(comparison)
+
+
+def workload_text(comparison: Comparison) -> str:
+    """For which workloads the decision holds."""
+    names = dict.fromkeys(x.proposal.problem.workload_name for x in comparison.candidates)
+    return (
+        f"It holds for {' and '.join(names)}: another model may need another tier more; "
+        "workloads in a plan decides for several (docs/groups.md)."
+    )
+
+
+def _hand_rows(comparison: Comparison) -> Iterator[list[Value]]:
+    for one in offers_in_hand(comparison)[:_MOST_OFFERS]:
+        to = f"{_asked_text(one, one.offer)} ({_whose(one)})"
+        then = f"{one.condition}: {_consequence(comparison, one)}"
+        yield [f"price of {one.offer.item}", _asked_text(one, one.counts), to, then]
+
+
+def _asked_text(one: HandOffer, quote: Quote) -> str:
+    """What one costs, and its support where either of both offers has any."""
+    has_support = one.offer.support_usd or one.counts.support_usd
+    support = f" and {unit_price_text(quote.support_usd)} for support" if has_support else ""
+    return f"{unit_price_text(quote.usd)}{support}"
+
+
+def _whose(one: HandOffer) -> str:
+    return f"{one.offer.seller}, {one.reason}"
+
+
+def _consequence(comparison: Comparison, one: HandOffer) -> str:
+    """What an offer in hand makes of the decision, and of the price of the design to buy now."""
+    chosen = comparison.candidates[comparison.chosen]
+    how = "less" if one.change_usd < 0 else "more"
+    moved = f"{round_usd(abs(one.change_usd)).shown} {how}{before_tax(chosen)}"
+    if one.best == comparison.chosen:
+        return f"makes {chosen.letter} cost {moved}"
+    best = f"makes {comparison.letters[one.best]} {comparison.criterion}"
+    return f"{best}; {chosen.letter} costs {moved}" if one.change_usd else best
+
+
+def _prices(comparison: Comparison) -> Iterator[list[Value]]:
+    for found in [*break_evens(comparison)][:_MOST_BREAK_EVENS]:
+        then = f"{found.then} is {comparison.criterion}"
+        if found.unit_usd is None:
+            yield [f"prices of {found.price_name}", "today's", f"{found.factor:.2f}x", then]
+            continue
+        now = float(found.unit_usd)
+        to = f"{unit_price_text(now * found.factor)} ({found.factor:.2f}x)"
+        then += offer_text(found.next_offer)
+        yield [f"price of {found.price_name}", unit_price_text(now), to, then]
+
+
+def offer_text(offer: Quote | None) -> str:
+    """What keeps a price from rising so far: another seller's offer; empty for none."""
+    return (
+        f", unless you then buy of {offer.seller} at {unit_price_text(offer.usd)}" if offer else ""
+    )
+
+
+def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
+    rivals = sorted(price_rivals(comparison), key=lambda x: -x.lead_fraction)
+    for one in rivals[:_MOST_RIVALS]:
+        then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
+        yield ["all prices, within their ranges", "as listed", "the ends", then]
+
+
+def _times(comparison: Comparison) -> Iterator[list[Value]]:
+    """How much faster the next best would have to be."""
+    if comparison.times_s is None or len(comparison.eligible) == 1:
+        return
+    one, other, *_ = comparison.eligible
+    if not comparison.worth[other]:
+        return
+    step_s = comparison.candidates[other].step_time_by(comparison.ranking.ranked_by)
+    factor = comparison.worth[one] / comparison.worth[other]
+    letter = comparison.letters[other]
+    to = f"{format_time(step_s * factor)} ({factor - 1:+.1%})"
+    yield [f"step time of {letter}", format_time(step_s), to, f"{letter} is {comparison.criterion}"]
+
+
+def _budgets(comparison: Comparison) -> Iterator[list[Value]]:
+    name = comparison.criterion
+    for budget in comparison.budgets:
+        if budget.ranking is None:
+            continue
+        now, then = (ranks.picks[name] for ranks in (budget.before, budget.ranking))
+        if then is not None and then != now:
+            checked = comparison.ranking.ranked_by is TimeModel.CHECKED
+            basis = ", before the check" if checked else ""
+            what = f"{comparison.letters[then]} is {name}{basis}"
+            yield ["all budgets of the plans", "100%", f"{budget.factor:.0%}", what]

@@ -1,4 +1,4 @@
-"""The strategies of designs, and those that were searched where plans leave them open."""
+"""The strategies of designs and those that were searched; the network that their times are of."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 from libra_planner.plan.steps.strategies import strategy_text
 from libra_planner.procurement import candidate
+from libra_planner.procurement.bill import NETWORK, NIC, SWITCH
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.search.best import Candidate
+from libra_planner.step.collectives.calibrated import Calibrated
+from libra_planner.step.collectives.measured import ETHERNET, INFINIBAND
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.units import BYTES_PER_GB, format_time, format_usd
 from libra_planner.views import cells
@@ -17,6 +20,8 @@ from libra_planner.views.training.found import verdict
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep", "interleave", "microbatch", "zero", "recompute")
 _Row = tuple[str, int, Candidate]
+_MOST_ROWS = 20
+"""Strategies that a page of paper has room for."""
 
 
 def strategy_cell(one: candidate.Candidate) -> Value:
@@ -24,6 +29,34 @@ def strategy_cell(one: candidate.Candidate) -> Value:
     memories = one.proposal.problem.step.memories.values()
     found = {strategy_text(x.strategy) for x in memories if isinstance(x, MemoryUse)}
     return "; ".join(sorted(found)) or Cell(None)
+
+
+def technology_cell(one: candidate.Candidate) -> Value:
+    """Whose network the step time is of, as far as its model knows one."""
+    model, name = one.proposal.problem.step.model, _technology(one)
+    npu = model.npu if isinstance(model, Calibrated) else ""
+    return f"{name}, collectives as NCCL on {npu}" if name else "none: bandwidth alone"
+
+
+def technology_text(one: candidate.Candidate) -> str:
+    """What nobody says of the network that is bought; empty where no part of it is a switch."""
+    has_parts = any(x.part.kind in (NIC, SWITCH) for x in one.bill.of(NETWORK).lines)
+    if not has_parts:
+        return ""
+    name = _technology(one)
+    times = f"step times are as on {name}" if name else "step times know neither"
+    return f"InfiniBand or Ethernet is not said: parts are priced by ports and speed, {times}."
+
+
+def _technology(one: candidate.Candidate) -> str:
+    """The interconnect between servers that a model of collectives was measured on."""
+    model = one.proposal.problem.step.model
+    if not isinstance(model, Calibrated) or model.port is None:
+        return ""
+    return _NAMES.get(model.interconnect, model.interconnect)
+
+
+_NAMES = {INFINIBAND: "InfiniBand", ETHERNET: "Ethernet"}
 
 
 def strategy_section(comparison: Comparison) -> Section | None:
@@ -35,6 +68,7 @@ def strategy_section(comparison: Comparison) -> Section | None:
         "bought; the search does not see routing. Rank 1 is the strategy of the design, unless "
         "another is said to be the best on its links."
     ]
+    told: list[tuple[str, str]] = []
     for one in comparison.candidates:
         proposal, found = one.proposal, one.proposal.found
         if found is None:
@@ -43,10 +77,20 @@ def strategy_section(comparison: Comparison) -> Section | None:
         is_joint = proposal.optimized and one.billed is one.evaluation
         by = f"{proposal.problem.objective} per token" if is_joint else "step time"
         said = ". ".join(verdict(found, bold=("", "")))
-        paragraphs.append(f"{one.letter}, by {by}: {said} {on_links_text([one])}".rstrip())
+        told.append((one.letter, f"by {by}: {said}"))
     if not rows:
         return None
-    tables = (cells.table_of("The best strategies", rows, _columns(), key="strategies"),)
+    paragraphs += [f"{whose}, {text}" for whose, text in cells.said_once(told)]
+    paragraphs += filter(None, [on_links_text(comparison.candidates)])
+    tables = (
+        cells.table_of(
+            "The best strategies",
+            rows,
+            _columns(),
+            key="strategies",
+            is_folded=len(rows) > _MOST_ROWS,
+        ),
+    )
     title = "Strategies that were searched"
     return Section("strategies", title, "Strategies", tuple(paragraphs), tables=tables)
 
