@@ -42,6 +42,7 @@ class Bills:
 
     parts: str = BUNDLED_PARTS
     _sides: dict[tuple[str, int], tuple[Line, ...]] = field(default_factory=dict)
+    _shop: tuple[object, str, FabricShop] | None = None
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -73,11 +74,17 @@ class Bills:
         return lines.system_bill(bought, shop, npu, self._sides[key])
 
     def shop(self, problem: Problem) -> FabricShop:
-        """Where the links of a plan are bought."""
+        """Where a plan buys; the same one for all options of it, which knows its choices."""
         parts, assumed = self.catalogue.parts, self.catalogue.assumptions
         server = server_with(problem.scale_up, parts, assumed.server)
-        book, quotes = Book(problem.prices.parts), problem.prices.quotes
-        return FabricShop(parts, replace(assumed, server=server), book, quotes)
+        found = self._shop
+        if found is None or found[0] is not problem.prices or found[1] != server.name:
+            book, quotes = Book(problem.prices.parts), problem.prices.quotes
+            shop = FabricShop(parts, replace(assumed, server=server), book, quotes)
+            if found is not None and found[2].quotes != quotes:
+                self._sides.clear()  # Quotes decide between parts there, too.
+            self._shop = found = problem.prices, server.name, shop
+        return found[2]
 
     def npu(self, document: Document, beside: Path) -> Part | None:
         """The NPU that a plan buys, as a part."""

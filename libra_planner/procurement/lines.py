@@ -334,7 +334,14 @@ class FabricShop:
 
     def choice(self, need: Need, settings: SwitchSettings | None = None) -> Choice:
         """The part that is bought for a need, as the plan names it or a price decides."""
-        return choice(need, self.parts, self._quotes, named_parts(settings))
+        key = need, settings.parts if settings is not None else ()
+        if key not in self._choices:
+            self._choices[key] = choice(need, self.parts, self._quotes, named_parts(settings))
+        return self._choices[key]
+
+    @cached_property
+    def _choices(self) -> dict[tuple[Need, object], Choice]:
+        return {}
 
     @cached_property
     def _quotes(self) -> dict[str, Quote]:
