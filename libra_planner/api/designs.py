@@ -26,7 +26,7 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.studies.designs import ChosenDesign
 from libra_planner.units import format_time, format_usd, gigabytes_per_s
 from libra_planner.views import design as view
-from libra_planner.views.bought.whole_ports import whole_ports
+from libra_planner.views.bought.whole_ports import network_bill_usd, whole_ports
 from libra_planner.views.cells import Block
 from libra_planner.views.training.found import found_blocks, found_payload
 
@@ -99,7 +99,7 @@ class OneDesign(Shown):
     @property
     def bill_fabric_usd(self) -> float | None:
         """The network from whole parts (C22), as JSON has it; ``None`` where that is not known."""
-        return view.network_bill_usd(self.solved_plan, self.figures)
+        return network_bill_usd(self.solved_plan, self.figures)
 
     @property
     def step_time_band_s(self) -> tuple[float, float] | None:

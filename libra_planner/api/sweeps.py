@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +97,9 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         of = replace(self, where=(*self.where, *more))
         if key == "best":
             return _best_frame(of)
-        ranked = {"pareto": of.pareto, "top": partial(of.top, _MOST_ROWS)}
-        among = ranked[key]() if key in ranked else None
+        among = None
+        if key in ("pareto", "top"):
+            among = of.pareto() if key == "pareto" else of.top(_MOST_ROWS)
         return of.listed(of.columns, among=among).to_frame()
 
     def plot(self, x: str | None = None, y: str | None = None, axes: Any = None) -> Any:

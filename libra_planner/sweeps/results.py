@@ -368,7 +368,7 @@ class Results:
         """SQL for the place of every design among its like: ranked_row_, ranked_place_.
 
         Ranks that rounding alone tells apart are equal, as ``frontiers.ties`` has them; then the
-        cheaper design comes first, of equally cheap ones the faster, and of equal bills the cheaper.
+        cheaper design comes first, of equally cheap ones the faster, of equal bills the cheaper.
         """
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"

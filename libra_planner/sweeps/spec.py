@@ -341,7 +341,7 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
 
 def _named_columns(spec: SweepFile, *, varies_work: bool) -> list[cols.Column]:
     """The columns that a file asks for, and those that come beside them."""
-    named = [cols.COLUMNS[key] for key in spec.columns] or [*cols.columns(cols.DEFAULT)]
+    named = [cols.COLUMNS[key] for key in spec.columns or ()] or [*cols.columns(cols.DEFAULT)]
     beside = cols.columns(cols.OF_WORK) if varies_work else ()
     named = [*dict.fromkeys((*named, *beside))]
     if any(one.is_of_bill for one in named):
