@@ -7,17 +7,15 @@ by the cockpit like those that are here.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import truediv
 from typing import Any, Final
 
-import numpy as np
-
 from libra_planner import units
 from libra_planner.registry import Registry
+from libra_planner.sweeps.figures import values
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 COST = "cost_usd"
@@ -33,7 +31,6 @@ with both, where ``columns`` names one of a bill, or where axes change what is t
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
 
-_MILLION = 1e6
 _LONGEST_FRACTION = 6
 """Digits after the point that a value of an axis has on screen."""
 _LONGEST = 48
@@ -246,75 +243,6 @@ class Column:
         return zip(self.names(n_dims), rows, strict=True)
 
 
-def _gap(objective: Any, lower_bound: Any) -> Any:
-    return (objective - lower_bound) / lower_bound
-
-
-def _finite_ratio(numerator: Any, denominator: Any) -> Any:
-    ratio = numerator / denominator
-    ratio[abs(ratio) == math.inf] = math.nan
-    return ratio
-
-
-def _least_s(step_time_s: Any, error_fraction: Any) -> Any:
-    return step_time_s / (1 + error_fraction)
-
-
-def _most_s(step_time_s: Any, error_fraction: Any) -> Any:
-    return step_time_s / (1 - error_fraction)
-
-
-def _percent(part: Any, whole: Any) -> Any:
-    return 100 * part / whole
-
-
-def _difference(whole: Any, part: Any) -> Any:
-    return whole - part
-
-
-def _per_million_usd(tokens: Any, step_time_s: Any, usd: Any) -> Any:
-    """Tokens per second and million dollars; none where nothing costs anything."""
-    return _finite_ratio(tokens / step_time_s, usd / _MILLION)
-
-
-def _over_rule(bill_usd: Any, bill_fabric_usd: Any, is_of_system: Any, cost_limit_usd: Any) -> Any:
-    """A bill of what a plan's cost is of, minus the most that its rules let that be."""
-    excess = np.where(is_of_system, bill_usd, bill_fabric_usd) - cost_limit_usd
-    return np.where(np.isfinite(excess), excess, np.nan)
-
-
-def _of_optima(status: Any, flags: Any) -> list[bool | None]:
-    pairs = zip(status, flags, strict=True)
-    return [bool(flag) if one == "optimal" else None for one, flag in pairs]
-
-
-def _text_or_null(texts: Any) -> list[str | None]:
-    return [text or None for text in texts]
-
-
-def _of_search(name: str, found: Any) -> list[Any]:
-    """A figure of each search; ``None`` where there was none."""
-    return [None if one is None else getattr(one, name) for one in found]
-
-
-def _degree(name: str, strategies: Any) -> list[Any]:
-    """A number or word of each strategy, as a plan writes it."""
-    return [None if one is None else one.degrees[name] for one in strategies]
-
-
-def _written(strategies: Any) -> list[str | None]:
-    """Each strategy as ``parallelism`` of a plan has it, in JSON."""
-    return [None if one is None else json.dumps(one.degrees) for one in strategies]
-
-
-def _whole(numbers: Any) -> list[int | None]:
-    return [None if math.isnan(one) else int(one) for one in numbers]
-
-
-def _by_dimension(bandwidth_bytes_per_s: Any) -> Any:
-    return bandwidth_bytes_per_s.T / units.BYTES_PER_S_PER_GBPS
-
-
 COLUMNS: Final = Registry[Column]("column", str.lower)
 """All columns by what ``columns`` of a sweep file calls them, in their order in files."""
 
@@ -416,21 +344,23 @@ _checked = partial(Column, kept=CHECKED)
 _billed = partial(Column, is_late=True, kept=BILLED)
 _of_work = partial(Column, is_late=True, kept=OF_WORK, screen=6)
 _per_dollar = partial(
-    Column, values=_per_million_usd, is_late=True, text="{:,.1f}".format, screen=6, n_cells=8
+    Column, values=values.per_million_usd, is_late=True, text="{:,.1f}".format, screen=6, n_cells=8
 )
 _found = partial(Column, of=("strategy",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
-_message = partial(_hidden, values=_text_or_null, dtype="string", screen=99, text=_cut, n_cells=0)
+_message = partial(
+    _hidden, values=values.text_or_null, dtype="string", screen=99, text=_cut, n_cells=0
+)
 register(
     _always(ROW, "number of the design", dtype="int64"),
     _always(
-        OBJECTIVE, "what is optimised", ("kinds",), _text_or_null, "string",
+        OBJECTIVE, "what is optimised", ("kinds",), values.text_or_null, "string",
         screen=1, text=_short_objective, n_cells=9,
     ),
     _always(STATUS, "how the design came out", dtype="string", screen=11, n_cells=10),
     _hidden("objective_value", "what was minimised, SI", ("objective",)),
     _hidden("lower_bound", "proven bound of it"),
     _hidden(
-        "optimality_gap", "between the two, relative", ("objective", "lower_bound"), _gap,
+        "optimality_gap", "between the two, relative", ("objective", "lower_bound"), values.gap,
         heading="gap", screen=14, text="{:.1e}".format, n_cells=7,
     ),
     _shown("step_time_s", "by the plan's model", screen=2, in_words=True),
@@ -440,11 +370,11 @@ register(
     ),
     _hidden(
         "step_time_low_s", "the same if it is as far off as published runs of its kind",
-        ("step_time_s", "error_fraction"), _least_s, is_late=True,
+        ("step_time_s", "error_fraction"), values.least_s, is_late=True,
     ),
     _hidden(
         "step_time_high_s", "the other end; null without a measured class",
-        ("step_time_s", "error_fraction"), _most_s, is_late=True,
+        ("step_time_s", "error_fraction"), values.most_s, is_late=True,
     ),
     _shown(
         COST, "of the network by linear prices, with the fixed cost of the plan; no bill",
@@ -452,15 +382,15 @@ register(
     ),
     _shown(
         "bandwidth_dim{dim}_GBps", "of each dimension, per NPU", ("bandwidth_bytes_per_s",),
-        _by_dimension, asked_as="bandwidth", shown=BANDWIDTHS, screen=8, n_cells=7,
+        values.by_dimension, asked_as="bandwidth", shown=BANDWIDTHS, screen=8, n_cells=7,
     ),
     _hidden(
-        "unique", "whether no other design is as good", (STATUS, "unique"), _of_optima, "bool"
+        "unique", "whether no other design is as good", (STATUS, "unique"), values.of_optima, "bool"
     ),
     _hidden("resolved", "whether the single-plan optimizer solved it", dtype="bool"),
     Column(
         "speedup_vs_equal", "over equal bandwidth", ("equal_step_time_s", "step_time_s"),
-        _finite_ratio, heading="speedup", screen=5, in_words=True,
+        values.finite_ratio, heading="speedup", screen=5, in_words=True,
     ),
     _of_work(
         "tokens_per_s", "of the whole cluster; null but for whole models",
@@ -468,11 +398,11 @@ register(
     ),
     _of_work(
         "mfu_percent", "FLOP/s of the model over the dense peak of the NPUs, full attention (C18)",
-        ("ideal_s", "step_time_s"), _percent, heading="MFU %",
+        ("ideal_s", "step_time_s"), values.percent, heading="MFU %",
     ),
     Column(
         "communication_s", "exposed communication: what the step takes beyond its compute",
-        ("step_time_s", "compute_s"), _difference, is_late=True, heading="exposed", screen=6,
+        ("step_time_s", "compute_s"), values.difference, is_late=True, heading="exposed", screen=6,
     ),
     _per_dollar(
         "tokens_per_s_per_MUSD",
@@ -507,7 +437,7 @@ register(
         OVER_RULE,
         "what the bill (of the training fabric where the plan has no `fixed_cost`) has beyond the "
         "most that rules on `cost` allow: above 0 it breaks them; null without such a rule",
-        ("bill_usd", "bill_fabric_usd", "is_of_system", "cost_limit_usd"), _over_rule,
+        ("bill_usd", "bill_fabric_usd", "is_of_system", "cost_limit_usd"), values.over_rule,
         heading="over rule", shown=WHERE_KNOWN,
     ),
     _message(
@@ -527,7 +457,7 @@ register(
         "sharded_memory_bytes", "the least that ZeRO can need of it", heading="sharded", screen=13
     ),
     *(
-        _found(name, meaning, values=partial(_degree, name), shown=place, dtype=dtype)
+        _found(name, meaning, values=partial(values.degree, name), shown=place, dtype=dtype)
         for name, meaning, place, dtype in (
             ("tp", "tensor parallelism of the strategy, found or fixed", FIRST, "int64"),
             ("cp", "its context parallelism", FIRST, "int64"),
@@ -542,11 +472,11 @@ register(
     ),
     _found(
         "parallelism_found", "all of the strategy, as `parallelism` of a plan",
-        values=_written, shown=HIDDEN, dtype="string", is_late=True, screen=98,
+        values=values.written, shown=HIDDEN, dtype="string", is_late=True, screen=98,
     ),
     _found(
         "n_unproven", "strategies that may be better; 0 in optimal rows", of=("found",),
-        values=partial(_of_search, "n_unproven"), shown=HIDDEN,
+        values=partial(values.of_search, "n_unproven"), shown=HIDDEN,
     ),
     _checked(
         "fim_percent",
@@ -572,7 +502,7 @@ register(
     Column(
         "n_on_links",
         "strategies that were checked on their links; the row has the best of them",
-        values=_whole, dtype="int64", kept=ON_LINKS, is_late=True, shown=HIDDEN,
+        values=values.whole, dtype="int64", kept=ON_LINKS, is_late=True, shown=HIDDEN,
     ),
     Column(
         "model_effective_step_time_s",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import getitem
@@ -14,208 +12,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, Place, SpecError, closest, located
+from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
-from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
-from libra_planner.sweeps.expressions import NUMBER, TEXT, TRUTH, parse_filter, passing
-from libra_planner.sweeps.store import Layout, RunDirectory, table_of
+from libra_planner.sweeps.figures import frontiers
+from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
+from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import WORK_KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def connection_to(folder: Path, name: str = "designs") -> Any:
-    """A connection with the table of all designs; it can read nothing else and write nothing."""
-    import duckdb
-
-    connection = duckdb.connect()
-    # A kernel without ipywidgets has no progress bar, and DuckDB refuses even to turn it off there.
-    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0]:
-        connection.execute("SET enable_progress_bar = false")
-    if "\\" in str(folder) or not is_unicode(str(folder)):  # DuckDB knows no way to write it.
-        import pyarrow as pa
-
-        parts = [table_of(path) for path in sorted(folder.glob("part-*.parquet"))]
-        connection.execute("SET enable_external_access = false")
-        connection.register(name, pa.concat_tables(parts))
-    else:
-        quoted = str(folder).replace("'", "''")
-        escaped = glob.escape(quoted)  # No [, * or ? of its name is a pattern.
-        connection.execute(f"SET allowed_directories = ['{quoted}', '{escaped}']")
-        connection.execute("SET enable_external_access = false")
-        files = f"{escaped}/part-*.parquet"
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
-    connection.execute("SET lock_configuration = true")
-    return connection
-
-
-_EVERY = "every_design_"
-_KEPT = "kept_rows_"
-_KINDS = {"string": TEXT, "bool": TRUTH}
-"""Kinds of columns in filters, by their types; others are numbers."""
-
-
-def filtered_connection(folder: Path, where: Sequence[str], types: Mapping[str, str]) -> Any:
-    """The same of the designs that meet all filters, in the language of ``where`` of sweep files.
-
-    A design without a value of a column in a filter does not meet it.
-
-    Parameters
-    ----------
-    folder : of the parts.
-    where : the filters.
-    types : of the columns, as a manifest has them.
-
-    Raises
-    ------
-    SpecError
-        For a filter that is wrong.
-    """
-    import pyarrow as pa
-
-    kinds = {name: _KINDS.get(dtype, NUMBER) for name, dtype in types.items()}
-    with located("--where"):
-        filters = [parse_filter(text, kinds, "column") for text in where]
-    names = sorted({name for one in filters for name in one.names})
-    connection = connection_to(folder, _EVERY)
-    wanted = ", ".join([cols.ROW, *(f"{sql_name(x)} AS used_{i}" for i, x in enumerate(names))])
-    found = connection.execute(f"SELECT {wanted} FROM {_EVERY}").fetchnumpy()
-    rows, arrays = found[cols.ROW], [found[f"used_{i}"] for i in range(len(names))]
-    values = {x: _array(kinds[x], array) for x, array in zip(names, arrays, strict=True)}
-    mask = passing(filters, values, len(rows))
-    for array in arrays:
-        mask &= ~np.ma.getmaskarray(array)
-    connection.register(_KEPT, pa.table({cols.ROW: np.asarray(rows)[mask]}))
-    kept = f"SELECT {cols.ROW} FROM {_KEPT}"
-    connection.execute(
-        f"CREATE VIEW designs AS SELECT * FROM {_EVERY} WHERE {cols.ROW} IN ({kept})"
-    )
-    return connection
-
-
-def _array(kind: str, array: Any) -> Any:
-    """Values of a column of a kind; whatever where there is none."""
-    if kind == TEXT:
-        return np.ma.filled(array, "").astype(str)
-    return np.ma.filled(array, False) if kind == TRUTH else np.ma.filled(array, 0)
-
-
 NEAR = 1e-3
 """Relative difference up to which a design is as good as the best for people."""
 
-SAME = 1e-9
+SAME = frontiers.SAME
 """Relative difference of a figure up to which a design is not worth its place."""
 
 
 CENT_USD = 0.01
 """Money up to which a bill is as a rule on cost allows."""
-
-
-def ties(values: Array) -> NDArray[np.intp]:
-    """Ranks of figures, shape (n,), in which those that rounding alone tells apart are equal.
-
-    Optima of different designs often have the same time, computed in another order. In ascending
-    order a rank ends where the next figure is more than :data:`SAME` above the one before it.
-
-    Parameters
-    ----------
-    values : 0 or more, shape (n,).
-
-    Examples
-    --------
-    >>> ties(np.array([2.0, 1.0 + 1e-15, 1.0, 3.0]))
-    array([1, 0, 0, 2])
-    """
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    steps = ordered[1:] > ordered[:-1] * (1 + SAME)
-    ranks = np.zeros(len(values), dtype=np.intp)
-    ranks[order[1:]] = np.cumsum(steps)
-    return ranks
-
-
-def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDArray[np.intp]:
-    """Designs on the frontier of two figures that are to be small, fastest first.
-
-    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, ``then``,
-    exact time and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten
-    exactly, but by one that is dearer in ``then``.
-
-    Parameters
-    ----------
-    time, cost : of each design, 0 or more, shape (n,).
-    then : a figure that is to be small among designs of equal time and cost, shape (n,).
-
-    Returns
-    -------
-    Indices of designs.
-
-    Examples
-    --------
-    The first is as fast as the second, but for rounding, and dearer.
-
-    >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
-    array([1, 2])
-    """
-    order = np.lexsort((time, np.zeros_like(cost) if then is None else then, cost, ties(time)))
-    least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
-    return order[cost[order] < least * (1 - SAME)]
-
-
-def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
-    """Designs on the frontier of three figures that are to be small, fastest first.
-
-    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM,
-    exact cost and time, and place, that is no worse in cost and FIM, up to :data:`SAME` of each. So
-    none that is kept is beaten exactly. A design without FIM has nothing out of balance: it beats
-    as one of FIM 0 does, and is beaten by what is no worse in time and cost alone. The designs so
-    far that no other one beats in cost and FIM are a staircase, so that each costs a bisection:
-    O(n log n) in all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of
-    vectors, JACM 22, 1975).
-
-    Parameters
-    ----------
-    time, cost, fim : of each design, 0 or more, shape (n,); ``fim`` nan where a design has none.
-
-    Returns
-    -------
-    Indices of designs.
-
-    Examples
-    --------
-    The third is slower than the second and no better; the fourth is dear and slow, but balanced.
-
-    >>> unbeaten(np.array([1.0, 2, 3, 3]), np.array([9.0, 5, 5, 9]), np.array([50.0, 60, 60, 0]))
-    array([0, 1, 3])
-    """
-    balance = np.nan_to_num(fim)
-    order = np.lexsort((time, cost, balance, ties(cost), ties(time)))
-    costs: list[float] = []
-    fims: list[float] = []  # Falls as costs rise.
-    kept = []
-    figures = zip(order.tolist(), cost[order].tolist(), fim[order].tolist(), strict=True)
-    for i, usd, percent in figures:
-        near = bisect_right(costs, usd / (1 - SAME))
-        if not near or percent < fims[near - 1] * (1 - SAME):  # Never without FIM.
-            kept.append(i)
-        _put(costs, fims, usd, balance[i])
-    return np.array(kept, dtype=np.intp)
-
-
-def _put(costs: list[float], fims: list[float], cost: float, fim: float) -> None:
-    """Add a step to a staircase, and take away those that it is below."""
-    below = bisect_right(costs, cost)
-    if below and fims[below - 1] <= fim:
-        return
-    first = last = bisect_left(costs, cost)
-    while last < len(fims) and fims[last] >= fim:
-        last += 1
-    costs[first:last] = [cost]
-    fims[first:last] = [fim]
 
 
 BY = ("ideal", "effective", "bill")
@@ -549,8 +367,8 @@ class Results:
     def _places(self, among: Sequence[str], rank: str) -> str:
         """SQL for the place of every design among its like: ranked_row_, ranked_place_.
 
-        Ranks that rounding alone tells apart are equal, as :func:`ties` has them; then the cheaper
-        design comes first, of equally cheap ones the faster, and of equal bills the cheaper.
+        Ranks that rounding alone tells apart are equal, as ``frontiers.ties`` has them; then the
+        cheaper design comes first, of equally cheap ones the faster, of equal bills the cheaper.
         """
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
@@ -696,7 +514,11 @@ class Results:
         kept: list[int] = []
         for one in np.unique(found["like_"]):
             own = [array[places := found["like_"] == one] for array in arrays]
-            best = unbeaten(*own[:3]) if len(figures) == 3 else unbeaten_in_two(*own)
+            best = (
+                frontiers.unbeaten(*own[:3])
+                if len(figures) == 3
+                else frontiers.unbeaten_in_two(*own)
+            )
             kept += found["row"][places][best].tolist()
         return kept
 
@@ -735,13 +557,3 @@ def _error_text(error: Exception) -> str:
 _OPTIMAL = "status = 'optimal'"
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""
-
-
-def sql_name(name: str) -> str:
-    """A column's name in SQL.
-
-    >>> sql_name('parallelism.tp')
-    '"parallelism.tp"'
-    """
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'

@@ -327,13 +327,7 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
     ordered = sorted(axes, key=lambda name: (name not in structural, name not in heavy))
     values = [axes[name] for name in ordered]
     space = faults.attempt(("axes",), build_space, values, filters, spec.sample, spec.seed)
-    named = (
-        [cols.COLUMNS[key] for key in spec.columns] if spec.columns else cols.columns(cols.DEFAULT)
-    )
-    if _varies_work(template, axes):
-        named = [*dict.fromkeys((*named, *cols.columns(cols.OF_WORK)))]
-    if any(one.is_of_bill for one in named):
-        named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
+    named = _named_columns(spec, varies_work=_varies_work(template, axes))
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
     if is_searched:
         kept += cols.columns(cols.SEARCHED, *([cols.ON_LINKS] if check else []))
@@ -343,6 +337,16 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
         update = {"designs_per_part": _SEARCHED_PER_PART if is_searched else usual}
         spec = spec.model_copy(update=update)
     return Sweep(document.file, spec, template, faults.required(space), kept, check, is_searched)
+
+
+def _named_columns(spec: SweepFile, *, varies_work: bool) -> list[cols.Column]:
+    """The columns that a file asks for, and those that come beside them."""
+    named = [cols.COLUMNS[key] for key in spec.columns or ()] or [*cols.columns(cols.DEFAULT)]
+    beside = cols.columns(cols.OF_WORK) if varies_work else ()
+    named = [*dict.fromkeys((*named, *beside))]
+    if any(one.is_of_bill for one in named):
+        named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
+    return named
 
 
 def _varies_work(template: templates.PlanTemplate, axes: Mapping[str, Axis]) -> bool:

@@ -15,7 +15,7 @@ from libra_planner.check.links import CheckReport, link_check
 from libra_planner.check.phases import CheckMemo, Memo
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy
-from libra_planner.sweeps.results import SAME, ties, unbeaten, unbeaten_in_two
+from libra_planner.sweeps.figures.frontiers import SAME, ties, unbeaten, unbeaten_in_two
 from tests.checked_plans import loaded, operation
 from tests.conftest import random_cases
 

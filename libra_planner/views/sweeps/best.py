@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OBJECTIVE, ROW, as_in_file
-from libra_planner.sweeps.results import BY, NEAR, SAME, Results, sql_name
+from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.points import Points
 from libra_planner.views.sweeps.remarks import n_unbilled

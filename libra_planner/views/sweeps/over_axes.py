@@ -11,7 +11,8 @@ import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.results import Results, sql_name
+from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.drawing import (

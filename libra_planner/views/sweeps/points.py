@@ -17,7 +17,9 @@ import numpy as np
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, as_in_file, on_screen
-from libra_planner.sweeps.results import CENT_USD, SAME, Answer, Results, sql_name, unbeaten_in_two
+from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
+from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.results import CENT_USD, SAME, Answer, Results
 from libra_planner.units import UNITS
 
 MOST_POINTS = 20_000

@@ -16,6 +16,7 @@ from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.columns import MESSAGE, OVER_RULE, STATUS
+from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
@@ -24,7 +25,7 @@ from libra_planner.sweeps.probe import (
     spread_rows,
     unused_quotes_words,
 )
-from libra_planner.sweeps.results import NEAR, SAME, Results, sql_name
+from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.sweeps.template import design_document
 from libra_planner.units import format_usd

@@ -1,0 +1,1 @@
+"""Figures of designs: what columns are computed from, which designs pass filters, and frontiers."""

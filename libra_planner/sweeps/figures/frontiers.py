@@ -1,0 +1,116 @@
+"""Designs that no other one beats, in figures that are to be small."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.step.expression import Array
+
+SAME = 1e-9
+"""Relative difference of a figure up to which a design is not worth its place."""
+
+
+def ties(values: Array) -> NDArray[np.intp]:
+    """Ranks of figures, shape (n,), in which those that rounding alone tells apart are equal.
+
+    Optima of different designs often have the same time, computed in another order. In ascending
+    order a rank ends where the next figure is more than :data:`SAME` above the one before it.
+
+    Parameters
+    ----------
+    values : 0 or more, shape (n,).
+
+    Examples
+    --------
+    >>> ties(np.array([2.0, 1.0 + 1e-15, 1.0, 3.0]))
+    array([1, 0, 0, 2])
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    steps = ordered[1:] > ordered[:-1] * (1 + SAME)
+    ranks = np.zeros(len(values), dtype=np.intp)
+    ranks[order[1:]] = np.cumsum(steps)
+    return ranks
+
+
+def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDArray[np.intp]:
+    """Designs on the frontier of two figures that are to be small, fastest first.
+
+    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, ``then``,
+    exact time and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten
+    exactly, but by one that is dearer in ``then``.
+
+    Parameters
+    ----------
+    time, cost : of each design, 0 or more, shape (n,).
+    then : a figure that is to be small among designs of equal time and cost, shape (n,).
+
+    Returns
+    -------
+    Indices of designs.
+
+    Examples
+    --------
+    The first is as fast as the second, but for rounding, and dearer.
+
+    >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
+    array([1, 2])
+    """
+    order = np.lexsort((time, np.zeros_like(cost) if then is None else then, cost, ties(time)))
+    least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
+    return order[cost[order] < least * (1 - SAME)]
+
+
+def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
+    """Designs on the frontier of three figures that are to be small, fastest first.
+
+    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM,
+    exact cost and time, and place, that is no worse in cost and FIM, up to :data:`SAME` of each. So
+    none that is kept is beaten exactly. A design without FIM has nothing out of balance: it beats
+    as one of FIM 0 does, and is beaten by what is no worse in time and cost alone. The designs so
+    far that no other one beats in cost and FIM are a staircase, so that each costs a bisection:
+    O(n log n) in all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of
+    vectors, JACM 22, 1975).
+
+    Parameters
+    ----------
+    time, cost, fim : of each design, 0 or more, shape (n,); ``fim`` nan where a design has none.
+
+    Returns
+    -------
+    Indices of designs.
+
+    Examples
+    --------
+    The third is slower than the second and no better; the fourth is dear and slow, but balanced.
+
+    >>> unbeaten(np.array([1.0, 2, 3, 3]), np.array([9.0, 5, 5, 9]), np.array([50.0, 60, 60, 0]))
+    array([0, 1, 3])
+    """
+    balance = np.nan_to_num(fim)
+    order = np.lexsort((time, cost, balance, ties(cost), ties(time)))
+    costs: list[float] = []
+    fims: list[float] = []  # Falls as costs rise.
+    kept = []
+    figures = zip(order.tolist(), cost[order].tolist(), fim[order].tolist(), strict=True)
+    for i, usd, percent in figures:
+        near = bisect_right(costs, usd / (1 - SAME))
+        if not near or percent < fims[near - 1] * (1 - SAME):  # Never without FIM.
+            kept.append(i)
+        _put(costs, fims, usd, balance[i])
+    return np.array(kept, dtype=np.intp)
+
+
+def _put(costs: list[float], fims: list[float], cost: float, fim: float) -> None:
+    """Add a step to a staircase, and take away those that it is below."""
+    below = bisect_right(costs, cost)
+    if below and fims[below - 1] <= fim:
+        return
+    first = last = bisect_left(costs, cost)
+    while last < len(fims) and fims[last] >= fim:
+        last += 1
+    costs[first:last] = [cost]
+    fims[first:last] = [fim]
