@@ -170,7 +170,8 @@ def possible_degrees(
     >>> possible_degrees(model, parse_topology("SW(6)_SW(2)"), Choices(tp=(8,)), "tp")
     (1, 2)
     """
-    shapes = _shapes(model, topology, Strategy(), replace(choices, **{axis: ()}))
+    free: dict[str, Any] = {axis: ()}
+    shapes = _shapes(model, topology, Strategy(), replace(choices, **free))
     return tuple(np.unique(np.asarray(getattr(shapes, axis))).tolist())
 
 
