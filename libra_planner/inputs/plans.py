@@ -344,7 +344,8 @@ class OpenedPlan(Frozen):
         from libra_planner.search.space import Choices, possible_degrees
 
         topology, model = self.base.topology, trained_models(self.base)[0]
-        choices = Choices(**fixed.choices)
+        said: dict[str, Any] = {**fixed.choices}
+        choices = Choices(**said)
         expected = f"expected degrees that divide {self._n_npus:,} NPUs, the model and the batch"
         for axis in ("ep", "tp", "cp", "pp", "dp"):
             degree = max(getattr(choices, axis), default=0)

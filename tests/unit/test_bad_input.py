@@ -304,6 +304,19 @@ def test_yaml_12_numbers_and_words(plan, run) -> None:
         (["--bandwidth", "1,2,3,4", "--set", "parallelism.tp=[1"], "--set parallelism.tp: got"),
         (["--bandwidth", "1,2,3,4", "--set", "parallelism.tp=0"], "--set parallelism.tp: "),
         (["--bandwidth", "1,2,3,4", "--set", "constraints=[total]"], "--set constraints: "),
+        (
+            ["--bandwidth", "1,2,3,4", "--set", "fabric.topology=T(8,4,2)_SW(8)"],
+            "--set fabric.topology: got 'T(8,4,2)', expected a known block; a torus is a ring along every axis: write "
+            "RI(8)_RI(4)_RI(2)",
+        ),
+        (
+            ["--bandwidth", "1,2,3,4", "--set", "constraints=[pod <= 50GBps GB/s]"],
+            "--set constraints: constraints.0: got two units, GBps and GB/s, in 'pod <= 50GBps GB/s', expected one; remove GB/s",
+        ),
+        (
+            ["--bandwidth", "1,2,3,4", "--set", "fabric.realization.radix=128"],
+            "--set fabric.realization.radix: got the unknown key 'radix', expected a known key; did you mean switch_radix?",
+        ),
     ],
 )
 def test_faults_on_the_command_line(arguments: list[str], expected: str, plan, run) -> None:

@@ -62,6 +62,24 @@ def test_a_taper_that_whole_links_do_not_make_is_written_as_they_do(run, asked, 
     assert found["bandwidth_GBps"] == pytest.approx(found["realized_GBps"], rel=1e-12)
 
 
+def test_experts_have_the_batch_of_published_runs(run) -> None:
+    """Of the order of DeepSeek-V3's 15,360 sequences; a dense model keeps its own."""
+    for model, npus, batch in (
+        ("qwen3-235b-a22b", "8192", 8192),
+        ("deepseek-v3", "64", 8192),
+        ("mixtral-8x7b", "4608", 9216),
+        ("llama3-8b", "64", 512),
+    ):
+        npu = "gb200" if npus == "4608" else "b200-sxm"
+        run("init", "--model", model, "--npu", npu, "--npus", npus, "--force")
+        line = f"{f'global_batch: {batch}':<44} # sequences per step; assumed"
+        near = " near the 15,360 of DeepSeek-V3" * (batch > 512)
+        assert f"{line}{near}\n" in Path("plan.yaml").read_text()
+    run("init", "--model", "deepseek-v3", "--npu", "b200-sxm", "--npus", "64", "--force",
+        "--global-batch", "64")  # fmt: skip
+    assert "global_batch: 64 " in Path("plan.yaml").read_text()
+
+
 def test_an_open_taper_is_chosen(run) -> None:
     """Per dollar, from 1 to 8; where one leaf joins all there is none to choose."""
     assert run("init", *MODEL, "--npus", "512", "--taper", "open").code == 0

@@ -13,6 +13,7 @@ from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, escape
 from libra_planner.views.times.search import candidate_payload, mfu_fraction, result_notes
 from libra_planner.views.training.found import search_counts
+from libra_planner.views.training.step import COUNTED
 from libra_planner.workload.strategy import Recompute, Strategy
 
 _SHORT = {"tp": "tp", "cp": "cp", "pp": "pp", "dp": "dp", "ep": "ep", "interleave": "chunks"}
@@ -56,7 +57,7 @@ def frontier_csv(problem: Problem, found: StrategyFrontier) -> str:
 def frontier_blocks(problem: Problem, found: StrategyFrontier) -> Iterator[Block]:
     """Every point with its cost, time and strategy, and what is proven of them."""
     topology = escape(f"{problem.workload_name} on {problem.topology}")
-    yield f"{topology}: the fastest strategy and network at each cost"
+    yield f"{topology}: the fastest strategy and network at each cost; MFU with {COUNTED}"
     if found.points:
         yield from ("", _frontier_table(problem, found), "")
     if _best_point(problem, found) is not None:
