@@ -226,8 +226,8 @@ def sweep_results(directory: str | Path, by: str | None = None) -> SweepResults:
     Parameters
     ----------
     directory : that ``sweep`` wrote.
-    by : ``ideal``, ``effective`` or ``bill``: what ranks designs; by default the bill where the
-        sweep has ``bill_usd``, else ``ideal``.
+    by : ``ideal``, ``effective`` or ``bill``: what ranks designs; by default ``effective`` where
+        the sweep has a check, else the bill where it has ``bill_usd``, else ``ideal``.
 
     Raises
     ------

@@ -204,7 +204,7 @@ def show(options: argparse.Namespace) -> None:
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
     _write_pictures(results, options)
-    needs_check = options.fim or options.by == "effective"
+    needs_check = options.fim or results.by == "effective"
     if options.csv:
         _write_csv(_answer(results, options), options.csv)
     elif options.json:
@@ -213,7 +213,8 @@ def show(options: argparse.Namespace) -> None:
         print_json({"rows": rows} | counts, default=str)
     elif not (options.plot or options.html):
         _print_answer(results, options)
-        _tell_remarks(results, is_all=options.remarks)
+        asked = results.of(_answer(results, options)) if options.sql is not None else results
+        _tell_remarks(asked, is_all=options.remarks)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)

@@ -18,7 +18,7 @@ from libra_planner import units
 from libra_planner.registry import Registry
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
-COST = "cost_usd"
+COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, BILLED = "checked", "searched", "billed"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says

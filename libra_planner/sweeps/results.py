@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def connection_to(folder: Path) -> Any:
-    """A connection with the table ``designs``; it can read nothing else and write nothing."""
+def connection_to(folder: Path, which: str = "true") -> Any:
+    """A connection with the table ``designs``; it can read nothing else and write nothing.
+
+    Parameters
+    ----------
+    folder : of the parts.
+    which : SQL of the designs that it has.
+    """
     import duckdb
 
     connection = duckdb.connect()
@@ -38,14 +44,15 @@ def connection_to(folder: Path) -> Any:
 
         parts = [table_of(path) for path in sorted(folder.glob("part-*.parquet"))]
         connection.execute("SET enable_external_access = false")
-        connection.register("designs", pa.concat_tables(parts))
+        connection.register("parts", pa.concat_tables(parts))
+        source = "parts"
     else:
         name = str(folder).replace("'", "''")
         escaped = glob.escape(name)  # No [, * or ? of its name is a pattern.
         connection.execute(f"SET allowed_directories = ['{name}', '{escaped}']")
         connection.execute("SET enable_external_access = false")
-        files = f"{escaped}/part-*.parquet"
-        connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
+        source = f"read_parquet('{escaped}/part-*.parquet')"
+    connection.execute(f"CREATE VIEW designs AS SELECT * FROM {source} WHERE {which}")
     connection.execute("SET lock_configuration = true")
     return connection
 
@@ -165,8 +172,8 @@ BY = ("ideal", "effective", "bill")
 policy, or the bill of whole parts and the time on what it buys. Beside times on links, too, designs
 cost their bill where the sweep has it."""
 
-_BILL = BY[2]
-_TIMES = {BY[1]: ("effective_", "--by"), _BILL: ("billed_", "--by")}
+_EFFECTIVE, _BILL = BY[1:]
+_TIMES = {_EFFECTIVE: ("effective_", "--by"), _BILL: ("billed_", "--by")}
 """How columns of times begin."""
 
 
@@ -208,10 +215,12 @@ class Results:
     ----------
     directory : where they are.
     by : one of :data:`BY`.
+    kept : numbers of the designs that count; ``None`` for all of them.
     """
 
     directory: RunDirectory
     by: str = BY[0]
+    kept: tuple[int, ...] | None = None
 
     @classmethod
     def at(cls, path: str | Path, by: str | None = BY[0]) -> Results:
@@ -220,7 +229,7 @@ class Results:
         Parameters
         ----------
         path : of the directory.
-        by : one of :data:`BY`; ``None`` for the bill where any design has one, else ``ideal``.
+        by : one of :data:`BY`; ``None`` for :attr:`usual`.
 
         Raises
         ------
@@ -231,7 +240,26 @@ class Results:
         if not results.n_parts_done:
             got, fix = "got no results yet", "run the sweep first"
             raise SpecError(Fault(got, "", fix, "", results.directory.place))
-        return replace(results, by=_BILL) if by is None and results.n_billed else results
+        return replace(results, by=results.usual) if by is None else results
+
+    def of(self, answer: Answer | None) -> Results:
+        """The designs of an answer alone, where its rows tell which they are; else all of them."""
+        if answer is None or cols.ROW not in answer.columns:
+            return self
+        place = answer.columns.index(cols.ROW)
+        rows = dict.fromkeys(row[place] for row in answer.rows)
+        is_known = all(isinstance(row, int) for row in rows)
+        return replace(self, kept=tuple(rows)) if is_known else self
+
+    @property
+    def usual(self) -> str:
+        """What ranks designs where nobody says: the most that the sweep knows of any of them.
+
+        The time on the links where it has checked one, else the bill, else the plan's model.
+        """
+        if self.n_checked:
+            return _EFFECTIVE
+        return _BILL if self.n_billed else BY[0]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -311,7 +339,8 @@ class Results:
     def _connection(self) -> Any:
         # DuckDB reads damaged numbers without a word.
         self.directory.refuse_damaged(Layout.of(self.manifest))
-        return connection_to(self.directory.path.resolve())
+        which = "true" if self.kept is None else f"row IN ({', '.join(map(str, self.kept)) or -1})"
+        return connection_to(self.directory.path.resolve(), which)
 
     @cached_property
     def time_column(self) -> str:
@@ -354,12 +383,20 @@ class Results:
         has_bills = {"bill_usd", "billed_step_time_s"} <= {*self.columns}
         return self._count("bill_usd") if has_bills else 0
 
+    @cached_property
+    def n_checked(self) -> int:
+        """Optima with a time on their links, and a bill where the sweep has bills."""
+        if cols.EFFECTIVE not in self.columns:
+            return 0
+        has_place = replace(self, by=_EFFECTIVE).ranked
+        return self._count(f"CASE WHEN {has_place} THEN 1 END")
+
     @property
     def ranked(self) -> str:
         """Which designs have a rank, in SQL."""
         if self.by == "ideal":
             return _OPTIMAL
-        needed = self.need("bill_usd" if self.by == _BILL else "effective_step_time_s", "--by")
+        needed = self.need("bill_usd" if self.by == _BILL else cols.EFFECTIVE, "--by")
         has_cost = f" AND {self.cost_column} IS NOT NULL" if self.n_billed else ""
         return f"{_OPTIMAL} AND {needed} IS NOT NULL{has_cost}"
 

@@ -88,8 +88,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield scope_text(one)
     yield " ".join(filter(None, (network_text(one), order_text(one))))
     if one.check is None:
-        does = "may reverse this" if other else "may take longer"
-        yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
+        yield _unchecked_text(comparison)
     if text := on_links_text(comparison.candidates):
         yield text
     if text := unrouted_text(comparison):
@@ -105,6 +104,20 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield f"{_certainty(one)} {band_text(one)}"
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
+
+
+def _unchecked_text(comparison: Comparison) -> str:
+    """That a report has no check, and what the sweeps of its rows found."""
+    one, other = _pair(comparison)
+    if found := one.proposal.swept_check:
+        known = ((x.letter, x.proposal.swept_check) for x in comparison.candidates)
+        times = [f"{letter} {format_time(y.step_time_s)}" for letter, y in known if y]
+        return (
+            f"Times here are by the plan's model. By the sweep's check, on the links: "
+            f"{', '.join(times)} a step. To compare by those, add {found.options}."
+        )
+    does = "may reverse this" if other else "may take longer"
+    return f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
 
 
 def free_ports_line(comparison: Comparison) -> str:
@@ -347,7 +360,9 @@ def _routing(comparison: Comparison) -> Iterator[list[Value]]:
     """What routing decides: unknown without a check, else what spraying would choose."""
     one = comparison.candidates[comparison.chosen]
     if one.check is None:
-        yield ["routing over the links", "not checked", "ecmp", "not known yet"]
+        found = one.proposal.swept_check
+        then = f"{format_time(found.step_time_s)} a step" if found else "not known yet"
+        yield ["routing over the links", "not checked", "ecmp", then]
         return
     best, policy = best_sprayed(comparison), one.check.policy.name
     if best is not None and policy != "spray":

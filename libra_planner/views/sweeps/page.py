@@ -16,7 +16,7 @@ from libra_planner.sweeps.results import NEAR, Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
-from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.answers import check_words, time_words
 from libra_planner.views.sweeps.best import best_lines
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
@@ -72,7 +72,7 @@ def write_page(results: Results, file: str, answer: Answer | None = None) -> Non
 
 def page(results: Results, answer: Answer | None = None) -> str:
     """The page of an answer, or of all designs; of very many those that are evenly spread."""
-    points = Points.of(results, answer)
+    points, results = Points.of(results, answer), results.of(answer)
     notes = [*map(visible, [*best_lines(results), *remarks(results)]), *_reading(results, points)]
     return html(_report(results, points), "sweep.html.j2", data=page_data(points), notes=notes)
 
@@ -157,7 +157,10 @@ def _row(points: Points, i: int) -> str:
 
 
 def _figures(points: Points, i: int) -> str:
-    return " · ".join(points.shown(i, name) for name in (points.time, points.cost) if name)
+    found = [points.shown(i, name) for name in (points.time, points.cost) if name]
+    if points.time.startswith("effective"):
+        found[0] += " on its links"
+    return " · ".join(found)
 
 
 def _against(points: Points, i: int, base: int, name: str) -> str:
@@ -218,12 +221,17 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
         return
     yield "A model computes the times. It has an error: small differences decide nothing."
     directory = visible(str(results.directory.path))
-    if points.cost and points.cost_name == "bill":
+    if points.time.removeprefix("best_").startswith("effective"):
+        yield (
+            f"Times are those on the links of each design, routed by {check_words(results)}; "
+            "--by ideal ranks by the plan's model, which grants a design all its bandwidth."
+        )
+    elif points.cost and points.cost_name == "bill":
         yield (
             "Costs are the bills of whole parts, times those on the ports that they buy; "
             "--by ideal ranks by the plan's linear costs and times."
         )
-    elif points.cost and manifest["spec"]["base"].get("prices") != "bill":
+    if points.cost_name != "bill" and manifest["spec"]["base"].get("prices") != "bill":
         bill = f"the bill of whole parts: libra-planner report {directory}:ROW -o report"
         yield f"Costs are linear in bandwidth, as optimize prints them; {bill}"
     yield f"A row as a plan: libra-planner sweep design {directory} ROW -o design.yaml"

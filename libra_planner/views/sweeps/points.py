@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations, takewhile
@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import ROW, Column, as_in_file, on_screen
-from libra_planner.sweeps.results import SAME, Answer, Results, sql_name, unbeaten_in_two
+from libra_planner.sweeps.results import BY, SAME, Answer, Results, sql_name, unbeaten_in_two
 from libra_planner.units import UNITS
 
 MOST_POINTS = 20_000
@@ -74,6 +75,7 @@ class Points:
         rows = tuple(dict(zip(names, map(_plain, row), strict=True)) for row in shown.rows)
         axes = (name for name in results.axes if name in names)
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
+        results = _of_columns(results, names)
         figures = (_familiar(results.time_column, rows), results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
         is_mixed = any(name not in names for name in apart)
@@ -440,6 +442,21 @@ def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
     return bool(max(ratios) <= min(ratios) * (1 + SAME))
 
 
+def _of_columns(results: Results, names: Sequence[str]) -> Results:
+    """The results by what the columns of an answer can tell, where they lack what ranks them."""
+    others = [replace(results, by=by) for by in reversed(BY)]
+    known = {name.removeprefix("best_") for name in names}
+    return next((x for x in (results, *others) if {*_figures_of(x)} <= known), results)
+
+
+def _figures_of(results: Results) -> Iterator[str]:
+    """The columns of time and cost by which results rank; nothing known where they lack them."""
+    try:
+        yield from (results.time_column, results.cost_column)
+    except SpecError:
+        yield ""
+
+
 def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """The step time in place of the time of a sequence, where both rank designs alike."""
     step_time = time.replace("seconds_per_sequence", "step_time_s")
@@ -481,7 +498,10 @@ def swept_words(results: Results) -> tuple[str, str]:
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
     kept = {name: _kept(results, name, values) for name, values, *_ in axes}
     over = ", ".join(_axis_words(name, some) for name, some in kept.items() if len(some) > 1)
-    words = f"{manifest['n_designs']:,} designs over {over}" if over else "1 design"
+    n = f"{manifest['n_designs']:,}"
+    if results.kept is not None and results.n_rows < manifest["n_designs"]:
+        n = f"{results.n_rows:,} of {n}"
+    words = f"{n} designs over {over}" if over else f"{n} design{'' if n == '1' else 's'}"
     return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
 
 
