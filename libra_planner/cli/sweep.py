@@ -213,7 +213,7 @@ def show(options: argparse.Namespace) -> None:
         print_json({"rows": rows} | counts, default=str)
     elif not (options.plot or options.html):
         _print_answer(results, options)
-        asked = results.of(_answer(results, options)) if options.sql is not None else results
+        asked = results.among(_answer(results, options)) if options.sql is not None else results
         _tell_remarks(asked, is_all=options.remarks)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"

@@ -242,7 +242,7 @@ class Results:
             raise SpecError(Fault(got, "", fix, "", results.directory.place))
         return replace(results, by=results.usual) if by is None else results
 
-    def of(self, answer: Answer | None) -> Results:
+    def among(self, answer: Answer | None) -> Results:
         """The designs of an answer alone, where its rows tell which they are; else all of them."""
         if answer is None or cols.ROW not in answer.columns:
             return self

@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 import libra_planner as lp
 from libra_planner.api.shown import new_axes
@@ -27,7 +29,7 @@ from libra_planner.sweeps.results import Answer, Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.views.sweeps.drawing import free_places
-from libra_planner.views.sweeps.figures import draw
+from libra_planner.views.sweeps.figures import draw, panels
 from libra_planner.views.sweeps.points import Points
 from tests.conftest import Outcome
 
@@ -609,6 +611,54 @@ def test_the_page_of_all_designs(
     assert "12 invalid" in text
     # Values of shapes are too long.
     assert all(label == f"row {page.rows[i]['row']}" for i, label in page.data["front"])
+
+
+def test_remarks_on_a_filtered_page_are_of_its_rows(
+    run: Run, directory: Path, tmp_path: Path
+) -> None:
+    """Rows that the query leaves out fail nothing there, and are no part of its ties."""
+    query = "SELECT * FROM designs WHERE status = 'optimal' AND budget > 200 AND tp = 4"
+    shown = run("sweep", "show", directory, "--sql", query)
+    assert "invalid" not in shown.err
+    assert "invalid" in run("sweep", "show", directory, "--sql", "SELECT * FROM designs").err
+    assert run("sweep", "show", directory, "--sql", query, "--html", tmp_path / "p.html").code == 0
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "12 of 36 rows" not in text
+    assert "8 of 36 designs over shape" in text
+    assert "budget (2 values, 250.5 to 900)" in text
+    grouped = run("sweep", "show", directory, "--group-by", "tp", "--html", tmp_path / "g.html")
+    assert grouped.code == 0  # Groups are of all rows.
+    assert "12 of 36 rows" in (tmp_path / "g.html").read_text(encoding="utf-8")
+
+
+def test_what_is_hidden_on_a_page_takes_no_room(run: Run, directory: Path, tmp_path: Path) -> None:
+    """A rule of its class would else show the choice of works on a page of one model."""
+    assert run("sweep", "show", directory, "--html", tmp_path / "p.html").code == 0
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert '<label id="of-work" hidden>' in text
+    assert "[hidden] { display: none !important; }" in text
+
+
+def test_long_words_of_a_legend_leave_the_width_to_the_picture(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wrap: a line that is longer than the figure would narrow all of its pictures."""
+    from matplotlib.figure import Figure
+
+    words = "on all of the frontier: " + ", ".join(f"axis_{i} value_{i}" for i in range(20))
+    monkeypatch.setattr(Points, "labels_say", words)
+    (axes,) = panels(Results.at(directory), Figure, None, None)
+    figure = axes.figure
+    figure.draw_without_rendering()
+    assert axes.get_window_extent().width > 0.8 * figure.bbox.width
+    texts = [text for text in figure.findobj(Text) if text.get_text()]
+    said = " ".join(text.get_text() for text in texts)
+    assert all(word in said for word in words.split())
+    assert "..." not in said
+    legends = figure.findobj(Legend)
+    assert len(legends) > 4
+    for one in legends:
+        assert one.get_window_extent().x1 <= figure.bbox.width + 1
 
 
 def test_the_page_of_a_run_that_is_not_finished(run: Run, directory: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def write_page(results: Results, file: str, answer: Answer | None = None) -> Non
 
 def page(results: Results, answer: Answer | None = None) -> str:
     """The page of an answer, or of all designs; of very many those that are evenly spread."""
-    points, results = Points.of(results, answer), results.of(answer)
+    points, results = Points.of(results, answer), results.among(answer)
     notes = [*map(visible, [*best_lines(results), *remarks(results)]), *_reading(results, points)]
     return html(_report(results, points), "sweep.html.j2", data=page_data(points), notes=notes)
 

@@ -510,7 +510,7 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    return [value for value in values if cell(value) in left] or values
+    return [value for value in values if value in left or cell(value) in left] or values
 
 
 def _axis_words(name: str, values: Sequence[Any]) -> str:
