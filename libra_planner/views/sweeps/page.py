@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from libra_planner.views.sweeps.points import (
     MOST_RIMS,
     Points,
     cut_apart,
+    degree_words,
     in_order,
     proportional,
     swept_words,
@@ -37,7 +39,7 @@ _MOST_VALUES = 12
 _ROOM = {"colour": math.inf, "marker": 8}
 """Values that a way of the scatter tells apart."""
 _MOST_AXES = 9
-_TICK = 14
+_TICK = 24
 """Letters of a value beside an axis."""
 _MOST_CARDS = 8
 _MOST_DIGITS = 6
@@ -49,6 +51,7 @@ _LONG = {
     "billed/seq.": "billed time per sequence",
     "floor": "FIM floor",
     "sharded": "sharded memory",
+    "speedup": "speedup over equal bandwidth",
 }
 """Headings that a terminal has to shorten."""
 _MANIFOLD = 2.0
@@ -307,7 +310,8 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     n_digits = 2 if unit == "GB/s" else None
     near = [values[i] for i in points.near if values[i] is not None] or known
     numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
-    label = visible(column.label).removesuffix(" %").removesuffix(" GB/s")
+    label = _tier(points, column) or visible(column.label)
+    label = label.removesuffix(" %").removesuffix(" GB/s")
     found = {
         "name": column.name,
         "label": _LONG.get(label, label),
@@ -325,9 +329,16 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         if column.name == OBJECTIVE:  # Their first letters are the same.
             found["ticks"] = {value: column.cell(value) for value in kinds}
         elif is_text:
-            texts = cut_apart([*map(str, values)], _TICK)
+            texts = cut_apart([degree_words(str(value)) for value in values], _TICK)
             found["ticks"] = dict(zip(values, texts, strict=True))
     return found
+
+
+def _tier(points: Points, column: Column) -> str:
+    """The tier whose bandwidth a column has, where all plans name it alike."""
+    found = re.fullmatch(r"bandwidth_dim(\d+)_GBps", column.name)
+    place = int(found[1]) - 1 if found else len(points.tiers)
+    return points.tiers[place] if place < len(points.tiers) else ""
 
 
 def _is_dull(points: Points, name: str, known: Sequence[Any]) -> bool:

@@ -25,7 +25,10 @@ MOST_POINTS = 20_000
 """Designs of a page or a figure."""
 _LONGEST = 32
 """Letters of a value in a name before it is cut."""
+_LONGEST_MAP = 48
+"""Letters of a map of degrees in words before it is cut."""
 _LONGEST_LABEL = 32
+_FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 _LEAST_REACH = 0.03
 """Of the smallest figure of a frontier: so far at least its neighbourhood goes."""
 _FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
@@ -53,6 +56,7 @@ class Points:
     is_mixed : whether rows do not tell what is trained: no best one, then.
     units : of axes, where the plan tells.
     plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
+    tiers : names of the dimensions; empty where the plans have none, or different ones.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -65,6 +69,7 @@ class Points:
     units: Mapping[str, str] = field(default_factory=dict)
     plan_cost: str = "network cost"
     cost_name: str = "network cost"
+    tiers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -83,7 +88,8 @@ class Points:
         work = tuple(name for name in apart if name in varied)
         units = axis_units(results)
         words = results.plan_cost, results.cost_name
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words)
+        tiers = tuple(tier_names(results))
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words, tiers)
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -203,7 +209,9 @@ class Points:
         for axis in self.axes:
             values = {row[axis] for row in self.rows if isinstance(row[axis], str)}
             texts = [visible(self.columns[axis].cell(value)) for value in in_order(values)]
-            found[axis] = dict(zip(texts, cut_apart(texts, _LONGEST), strict=True))
+            words = [degree_words(text) for text in texts]
+            most = _LONGEST if words == texts else _LONGEST_MAP
+            found[axis] = dict(zip(texts, cut_apart(words, most), strict=True))
         return found
 
     @cached_property
@@ -374,6 +382,31 @@ def in_order(values: set[Any]) -> list[Any]:
     [9, 10, 'a', 'b']
     """
     return sorted(values, key=lambda x: (isinstance(x, str), x is None, x if x is not None else 0))
+
+
+def degree_words(text: str) -> str:
+    """A map of degrees as people say it; any other text as it is.
+
+    >>> degree_words("{cp: 2, dp: 32, pp: 4, tp: 4}"), degree_words("auto")
+    ('tp 4, cp 2, pp 4, dp 32', 'auto')
+    """
+    inner = re.fullmatch(r"\{([\w.]+: [^{}\[\],:]+(?:, [\w.]+: [^{}\[\],:]+)*)\}", text)
+    if inner is None:
+        return text
+    pairs = dict(one.split(": ") for one in inner[1].split(", "))
+    first = [name for name in _FIRST_DEGREES if name in pairs]
+    return ", ".join(f"{name} {pairs[name]}" for name in dict.fromkeys([*first, *pairs]))
+
+
+def tier_names(results: Results) -> list[str]:
+    """Names of the tiers of all plans of a sweep, innermost first; empty where they differ."""
+    spec = results.manifest["spec"]
+    fabric = spec["base"].get("fabric")
+    own = fabric.get("tiers") if isinstance(fabric, dict) else None
+    of_axes = [names for _, _, tiers in spec["axes"] for names in tiers.values()]
+    lists = of_axes or [own]
+    known = all(isinstance(one, list) and one == lists[0] for one in lists)
+    return [visible(str(name)) for name in lists[0]] if known else []
 
 
 def cut_apart(texts: Sequence[str], most: int) -> list[str]:
