@@ -46,16 +46,19 @@ _USUAL = 10
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
-        from libra_planner.sweeps.probe import probe
+        from libra_planner.sweeps.probe import common_conflict, probe, unreadable_words
         from libra_planner.sweeps.runner import estimate
-        from libra_planner.sweeps.spec import job_of, load_sweep
+        from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(options.plan)
     if sys.stderr.isatty():
         what = f"Solving some of {sweep.space.n:,} designs: seconds, longer with check or a search"
         print(what, file=sys.stderr, flush=True)
-    probe(sweep, job_of(sweep))
+    probe(sweep)
     found = estimate(sweep)
+    if "optimal" not in found.statuses and (conflict := common_conflict(sweep)):
+        raise Infeasible(f"{options.plan}: no design can have an optimum: {conflict}")
+    say([visible(text) for text in [unreadable_words(sweep)] if text], sys.stderr)
     if options.json:
         print_json(vars(found) | {"seed": sweep.file.seed})
         return

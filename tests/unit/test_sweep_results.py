@@ -832,6 +832,48 @@ def test_no_label_covers_another_one() -> None:
             assert not any(box[0] < x < box[2] and box[1] < y < box[3] for x, y in spots)
 
 
+def planned(run: Run, folder: Path, **keys: Any) -> Outcome:
+    """`sweep plan` of variants of a whole model."""
+    (folder / "s.yaml").write_text(yaml.safe_dump({"base": "0e_rails_2to1", **keys}))
+    return run("sweep", "plan", folder / "s.yaml")
+
+
+def test_a_fault_of_all_rows_is_told_before_the_estimate(run: Run, tmp_path: Path) -> None:
+    """Memory that is too small, of the first rows, hides no unit that is wrong in all of them."""
+    axes = {
+        "budget": [25, 50],
+        "parallelism": [{"tp": 1, "dp": 2048}, {"tp": 8, "pp": 4, "dp": 64}],
+    }
+    found = planned(run, tmp_path, axes=axes, set={"constraints": ["leaf == {budget} GBs"]})
+    assert found.code == 2
+    assert found.out == ""
+    assert "got the unit 'GBs' in 'leaf == 25 GBs'" in found.err
+    assert re.search(r"s\.yaml:\d+:\d+: constraints", found.err)
+
+
+def test_a_value_that_makes_no_plan_is_told_with_how_many(run: Run, tmp_path: Path) -> None:
+    degrees = [{"tp": 8, "pp": n, "dp": 64} for n in (4, 3, 4, 4)]
+    degrees[2]["interleave"], degrees[3]["interleave"] = 5, 10
+    axes = {"parallelism": degrees, "budget": [25, 50]}
+    found = planned(run, tmp_path, axes=axes, set={"constraints": ["leaf == {budget} GB/s"]})
+    assert found.code == 0
+    said = " ".join(found.err.split())
+    assert re.search(r"2 of 8 designs that were read are no plans, all with parallelism \{", said)
+    assert "got tp 8 x cp 1 x dp 64 x pp 3 = 1536 NPUs" in said
+
+
+def test_rules_that_conflict_in_all_rows_end_a_plan(run: Run, tmp_path: Path) -> None:
+    rules = ["leaf == {budget} GB/s", "leaf <= 10 GB/s"]
+    axes = {"budget": [25, 50]}
+    found = planned(run, tmp_path, axes=axes, set={"constraints": rules})
+    assert found.code == 3
+    assert found.out == ""
+    assert "no design can have an optimum: rules that no bandwidth vector meets" in found.err
+    axes = {"budget": [5, 50]}
+    found = planned(run, tmp_path, axes=axes, set={"constraints": rules})
+    assert found.code == 0
+
+
 def test_a_sweep_without_an_optimum_says_so_everywhere(run: Run, tmp_path: Path) -> None:
     file, to = tmp_path / "none.yaml", tmp_path / "run"
     axes = {"budget": [10, 20], "global_batch": [1000, 1024]}
