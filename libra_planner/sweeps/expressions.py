@@ -21,7 +21,8 @@ import numpy as np
 from libra_planner.errors import Fault, PlannerError, SpecError, closest
 from libra_planner.fabric.topology import parse_topology
 
-NUMBER, TEXT, TRUTH, OTHER = "number", "text", "truth value", "map or list"
+NUMBER, TEXT, TRUTH = "number", "text", "truth value"
+OTHER = "mix of numbers and text, map or list"
 """Kinds of values."""
 
 Value: TypeAlias = Callable[[Mapping[str, Any]], Any]

@@ -862,6 +862,39 @@ def test_a_value_that_makes_no_plan_is_told_with_how_many(run: Run, tmp_path: Pa
     assert "got tp 8 x cp 1 x dp 64 x pp 3 = 1536 NPUs" in said
 
 
+def test_values_with_units_are_told_by_what_to_write(run: Run, tmp_path: Path) -> None:
+    """Not by a value that nobody wrote."""
+    axes = {"nic": [25, "100 GB/s"]}
+    ports = {
+        "constraints": ["leaf == {nic} GB/s"],
+        "fabric.realization.port_speed": "{nic * 8} Gbps",
+    }
+    found = planned(run, tmp_path, axes=axes, set=ports)
+    assert found.code == 2
+    assert "write its values without units: a unit stands once, behind the braces" in found.err
+    assert "'25 GB/s'" not in found.err
+    assert "got 'nic', a mix of numbers and text, map or list in 'nic * 8'" in found.err
+
+
+def test_two_objectives_that_find_one_design_are_one(run: Run, tmp_path: Path) -> None:
+    """Rules fix every bandwidth: no tie is of a row and its copy, and a remark says it."""
+    rules = ["leaf == {nic} GB/s", "spine == 12.5 GB/s"]
+    objectives = ["performance", "performance_per_cost"]
+    sweep = {"base": "0e_rails_2to1", "axes": {"nic": [25, 100]}, "objective": objectives}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({**sweep, "set": {"constraints": rules}}))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run").code == 0
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "4 rows of different objectives are the same designs" in shown.err
+    text = lp.sweep_results(tmp_path / "run").to_html(tmp_path / "p.html").read_text()
+    assert "What is best" in text
+    assert "in a tie of" not in text
+    free = ["leaf <= {nic} GB/s", "spine <= {nic} GB/s"]
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({**sweep, "set": {"constraints": free}}))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "free").code == 0
+    shown = run("sweep", "show", tmp_path / "free", "--remarks")
+    assert "same designs" not in shown.err
+
+
 def test_rules_that_conflict_in_all_rows_end_a_plan(run: Run, tmp_path: Path) -> None:
     rules = ["leaf == {budget} GB/s", "leaf <= 10 GB/s"]
     axes = {"budget": [25, 50]}
@@ -1041,3 +1074,9 @@ def test_a_page_writes_an_axis_of_mappings_as_the_file_does(run: Run, tmp_path: 
     assert run("sweep", "show", tmp_path / "maps", "--html", tmp_path / "m.html").code == 0
     found = {row["strategy"] for row in Page(tmp_path / "m.html").rows}
     assert found == {"{cp: 2, dp: 64, interleave: 5, pp: 4, tp: 4}", "{dp: 64, pp: 4, tp: 8}"}
+    # Its headline and the ticks of its axes say degrees in words, tiers by their names.
+    text = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert re.search(r'class="card">.*?strategy tp [48], (cp 2, )?pp 4, dp 64', text, re.DOTALL)
+    columns = {one["name"]: one for one in Page(tmp_path / "m.html").data["columns"]}
+    assert "tp 8, pp 4, dp 64" in columns["strategy"]["ticks"].values()
+    assert columns["bandwidth_dim2_GBps"]["label"] == "leaf"

@@ -124,8 +124,16 @@ def _tie_words(points: Points, best: int) -> str:
     """Its row, and of how many designs it is one that are as good for all that anybody can tell."""
     row = points.rows[best].get(ROW)
     least = points.rows[best][points.time] * points.rows[best][points.cost]
-    pairs = ((row[points.time], row[points.cost]) for row in points.rows)
-    n = sum(bool(time and cost) and time * cost <= least * (1 + NEAR) for time, cost in pairs)
+    figures = (points.time, points.cost)
+    axes = [axis for axis in points.axes if axis != OBJECTIVE]
+    near = (
+        one
+        for one in points.rows
+        if all(one[name] for name in figures)
+        and one[points.time] * one[points.cost] <= least * (1 + NEAR)
+    )
+    # What two objectives find alike is one design.
+    n = len({(*(one[x] for x in axes), *(f"{one[x]:.9g}" for x in figures)) for one in near})
     which = [] if row is None else [f"row {row}"]
     if n > 1:
         which.append(f"in a tie of {n:,} designs within {NEAR:.1%}")
