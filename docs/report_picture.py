@@ -46,7 +46,7 @@ def draw(page: str, size: tuple[int, int], to: Path) -> None:
         where = (f"--user-data-dir={folder}/profile", f"--screenshot={shot}")
         window = f"--window-size={size[0]},{size[1]}"
         subprocess.run([browser, *FLAGS, *OFFLINE, *where, window, f"file://{page}"], check=True)
-        Image.open(shot).quantize(32).save(to, optimize=True)
+        Image.open(shot).quantize(96).save(to, optimize=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
 from libra_planner.sweeps.probe import probe
 from libra_planner.sweeps.runner import Estimate, Watch, estimate, run_sweep
-from libra_planner.sweeps.spec import Sweep, job_of, load_sweep
+from libra_planner.sweeps.spec import Sweep, load_sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
@@ -207,7 +207,7 @@ def sweep_plan(file: Source) -> SweepPlan:
     <SweepPlan: 12 designs of 12 combinations; about ... on one core>
     """
     found = _loaded(file, "sweep_plan")
-    probe(found, job_of(found))
+    probe(found)
     return SweepPlan.of(estimate(found))
 
 
@@ -264,8 +264,8 @@ def sweep_results(
     Parameters
     ----------
     directory : that ``sweep`` wrote.
-    by : ``ideal``, ``effective`` or ``bill``: what ranks designs; by default the bill where the
-        sweep has ``bill_usd``, else ``ideal``.
+    by : ``ideal``, ``effective`` or ``bill``: what ranks designs; by default ``effective`` where
+        the sweep has a check, else the bill where it has ``bill_usd``, else ``ideal``.
     where : what designs have to meet, such as ``"nic >= 50"``; the results are of those alone.
 
     Raises

@@ -46,16 +46,19 @@ _USUAL = 10
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
-        from libra_planner.sweeps.probe import probe
+        from libra_planner.sweeps.probe import common_conflict, probe, unreadable_words
         from libra_planner.sweeps.runner import estimate
-        from libra_planner.sweeps.spec import job_of, load_sweep
+        from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(options.plan)
     if sys.stderr.isatty():
         what = f"Solving some of {sweep.space.n:,} designs: seconds, longer with check or a search"
         print(what, file=sys.stderr, flush=True)
-    probe(sweep, job_of(sweep))
+    probe(sweep)
     found = estimate(sweep)
+    if "optimal" not in found.statuses and (conflict := common_conflict(sweep)):
+        raise Infeasible(f"{options.plan}: no design can have an optimum: {conflict}")
+    say([visible(text) for text in [unreadable_words(sweep)] if text], sys.stderr)
     if options.json:
         print_json(vars(found) | {"seed": sweep.file.seed})
         return
@@ -206,7 +209,7 @@ def show(options: argparse.Namespace) -> None:
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
     _write_pictures(results, options)
-    needs_check = options.fim or options.by == "effective"
+    needs_check = options.fim or results.by == "effective"
     if options.csv:
         _write_csv(_answer(results, options), options.csv)
     elif options.json:
@@ -215,7 +218,8 @@ def show(options: argparse.Namespace) -> None:
         print_json({"rows": rows} | counts, default=str)
     elif not (options.plot or options.html):
         _print_answer(results, options)
-        _tell_remarks(results, is_all=options.remarks)
+        asked = results.among(_answer(results, options)) if options.sql is not None else results
+        _tell_remarks(asked, is_all=options.remarks)
     if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)

@@ -61,6 +61,20 @@ class StrategyOnLinks:
 
 
 @dataclass(frozen=True)
+class SweptCheck:
+    """What the sweep of a design found on its links.
+
+    Parameters
+    ----------
+    step_time_s : on them, mean over the seeds.
+    options : of a command that finds it again, such as ``--check ecmp --seeds 3``.
+    """
+
+    step_time_s: float
+    options: str
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A design that someone proposes to buy.
 
@@ -75,6 +89,7 @@ class Proposal:
     found : by the search for its strategy; ``None`` where the plan says it.
     source : plan and vector, for people.
     on_links : how its strategy was taken on the links; ``None`` where it was not.
+    swept_check : what its sweep found on its links; ``None`` where it found nothing.
     """
 
     letter: str
@@ -87,6 +102,7 @@ class Proposal:
     found: SearchResult | None = field(default=None, repr=False)
     source: str = ""
     on_links: StrategyOnLinks | None = None
+    swept_check: SweptCheck | None = None
 
     @property
     def is_part(self) -> bool:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from libra_planner.errors import DataNotFound, Fault, Place, SpecError, located,
 from libra_planner.files import read_json
 from libra_planner.inputs.plans import OpenedPlan, SearchedPlan, open_plan
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.procurement.candidate import SweptCheck
 from libra_planner.reading.bundled import given_file
 from libra_planner.reading.document import is_number, scalar
 from libra_planner.units import BYTES_PER_S_PER_GBPS
@@ -128,6 +129,7 @@ class GivenDesign:
     result : path of the result it was read from, if any.
     found : by the search for the plan's strategy, where that is left open.
     opened : the plan before a search for its strategy; ``None`` where it says one.
+    swept_check : what its sweep found on its links; ``None`` where it found nothing.
     """
 
     text: str
@@ -142,6 +144,7 @@ class GivenDesign:
     result: str | None = None
     found: SearchResult | None = None
     opened: OpenedPlan | None = field(default=None, repr=False)
+    swept_check: SweptCheck | None = None
 
 
 def given_design(
@@ -169,10 +172,11 @@ def given_design(
     PlannerError
         For a plan that is not valid or has no optimum, or a result that is not its own.
     """
-    shown, result, own = None, None, tuple(settings)
+    shown, result, own, swept = None, None, tuple(settings), None
     given, (label, text) = text, _labelled(text)
     if (row := _ROW.fullmatch(text)) and Path(row["directory"]).is_dir():
         plan, suffix, shown = _row_plan(row["directory"], int(row["row"]), scratch), "", text
+        swept = None if settings else _swept_check(row["directory"], int(row["row"]))
         name = f"{_clean(Path(row['directory']).resolve().name)} row {int(row['row'])}"
     else:
         shown, suffix = _parts(text)
@@ -198,9 +202,10 @@ def given_design(
     searched, found = chosen.searched, None if result is None else suffix
     design = chosen.problem, chosen.bandwidth_Bps, not suffix, searched.settings
     left_open = opened if opened.is_open else None
-    return GivenDesign(
+    made = GivenDesign(
         given, plan, label or name, name, *design, shown or plan, found, searched.found, left_open
     )
+    return replace(made, swept_check=swept)
 
 
 def _labelled(text: str) -> tuple[str, str]:
@@ -241,6 +246,22 @@ def _row_plan(directory: str, row: int, scratch: Path) -> str:
     plan = scratch / f"{Path(directory).resolve().name}-{row}.yaml"
     plan.write_text(design_plan(RunDirectory(Path(directory)), row), encoding="utf-8")
     return str(plan)
+
+
+def _swept_check(directory: str, row: int) -> SweptCheck | None:
+    """What a sweep found on the links of a row."""
+    from libra_planner.sweeps.columns import EFFECTIVE
+    from libra_planner.sweeps.store import RunDirectory, table_of
+
+    run = RunDirectory(Path(directory))
+    manifest = run.manifest()
+    size, check = manifest["spec"]["designs_per_part"], manifest["spec"].get("check")
+    if check is None:
+        return None
+    table = table_of(run.part_path(row // size), [EFFECTIVE])
+    time_s = table.column(EFFECTIVE)[row % size].as_py()
+    seeds = f" --seeds {check['seeds']}" if check["seeds"] else ""
+    return None if time_s is None else SweptCheck(time_s, f"--check {check['name']}{seeds}")
 
 
 def _read(path: str) -> dict[str, Any]:

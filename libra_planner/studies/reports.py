@@ -201,6 +201,7 @@ class _Study:
             found=design.found,
             source=design.source,
             on_links=on_links,
+            swept_check=design.swept_check,
         )
         with placed(design.plan, problem, vector=design.text):
             return candidate(proposal, n_tokens=self.n_tokens, policy=self.policy, seeds=self.seeds)

@@ -18,7 +18,7 @@ from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
-COST = "cost_usd"
+COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
 OVER_RULE = "bill_over_rule_usd"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, ON_LINKS = "checked", "searched", "on links"

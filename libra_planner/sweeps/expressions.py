@@ -22,7 +22,8 @@ from libra_planner.errors import Fault, PlannerError, SpecError, closest
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.step.expression import Mask
 
-NUMBER, TEXT, TRUTH, OTHER = "number", "text", "truth value", "map or list"
+NUMBER, TEXT, TRUTH = "number", "text", "truth value"
+OTHER = "mix of numbers and text, map or list"
 """Kinds of values."""
 
 Value: TypeAlias = Callable[[Mapping[str, Any]], Any]

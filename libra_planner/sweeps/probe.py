@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from libra_planner.errors import Fault, Infeasible, PlannerError, SpecError, refuse
 from libra_planner.inputs.plans import OpenedPlan
@@ -17,6 +20,7 @@ from libra_planner.problem import Problem
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import path_of
 from libra_planner.sweeps.axes import Axis, cell
+from libra_planner.sweeps.columns import as_in_file
 from libra_planner.sweeps.expressions import OTHER, TEXT
 from libra_planner.sweeps.solver import opened_plan
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between
@@ -36,7 +40,7 @@ def spread_rows(n: int, n_picked: int) -> list[int]:
     return list(dict.fromkeys(i * (n - 1) // max(1, n_picked - 1) for i in range(n_picked)))
 
 
-def probe(sweep: Sweep, job: Job) -> None:
+def probe(sweep: Sweep) -> None:
     """Refuse a sweep with a misspelt value, or of which designs all over the space are no plans.
 
     Raises
@@ -45,22 +49,72 @@ def probe(sweep: Sweep, job: Job) -> None:
         With the faults of all misspelt values, or of the first of the designs.
     """
     refuse(_misspelt(sweep))
+    first: tuple[Fault, ...] = ()
+    for values in map(partial(_values, sweep), _covering_rows(sweep)):
+        if not (faults := _faults(sweep.template, values)):
+            return
+        first = first or tuple(_of_axis(sweep, values, fault) for fault in faults)
+    raise SpecError(*first)
+
+
+def unreadable_words(sweep: Sweep) -> str:
+    """How many designs are no plans, of some in which each value of every axis is; empty for none.
+
+    It names the axis that tells them from the others, where one does, and what is wrong with one.
+    """
+    rows = _covering_rows(sweep)
+    values = [_values(sweep, row) for row in rows]
+    faults = [_faults(sweep.template, one) for one in values]
+    wrong = [place for place, found in enumerate(faults) if found]
+    if not wrong:
+        return ""
+    own = values[wrong[0]].items()
+    design = ", ".join(f"{name} {as_in_file(cell(value))}" for name, value in own)
+    told = _telling(sweep, values, wrong)
+    n = f"{len(wrong):,} of {len(rows):,} designs that were read are no plans"
+    return f"{n}{told}, such as: {design}: {faults[wrong[0]][0]}"
+
+
+def common_conflict(sweep: Sweep) -> str:
+    """Which rules conflict, where no design that is read has a bandwidth; else nothing."""
+    found = ""
+    for values in map(partial(_values, sweep), _covering_rows(sweep)):
+        conflict = named_conflict(OpenedPlan(sweep.template.filled(values), sweep.template.beside))
+        if conflict is None:
+            return ""
+        found = found or conflict_words(conflict)
+    return found
+
+
+def _covering_rows(sweep: Sweep) -> list[int]:
+    """Rows all over a sweep, and for each value of every axis one that has it; of many some."""
     n = sweep.space.n
-    faults: tuple[Fault, ...] = ()
-    for row in spread_rows(n, PROBES):
-        chunk = chunk_between(sweep, row, row + 1)
-        try:
-            _ = opened_plan(job, chunk, 0).problem
-        except Infeasible:  # A plan, though one whose model does not fit.
-            return
-        except SpecError as error:
-            values = chunk.values(0)
-            faults = faults or tuple(_of_axis(sweep, values, fault) for fault in error.faults)
-        else:
-            return
-    raise SpecError(*faults)
+    rows = spread_rows(n, PROBES)
+    for digits in sweep.space.digits(0, min(n, _MOST_LOOKED_AT)):
+        codes = np.unique(digits)
+        for place in spread_rows(len(codes), _MOST_READ):
+            of_value = np.flatnonzero(digits == codes[place])
+            rows.append(int(of_value[len(of_value) // 2]))
+    return list(dict.fromkeys(rows))
 
 
+def _values(sweep: Sweep, row: int) -> dict[str, Any]:
+    return chunk_between(sweep, row, row + 1).values(0)
+
+
+def _telling(sweep: Sweep, values: Sequence[Mapping[str, Any]], wrong: Sequence[int]) -> str:
+    """The axis of which the designs that are wrong have other values than all the rest."""
+    for axis in sweep.axes:
+        cells = [cell(one[axis.name]) for one in values]
+        bad = dict.fromkeys(cells[place] for place in wrong)
+        rest = {one for place, one in enumerate(cells) if place not in wrong}
+        if rest and not rest & bad.keys():
+            return f", all with {axis.name} {' or '.join(map(as_in_file, bad))}"
+    return ""
+
+
+_MOST_LOOKED_AT, _MOST_READ = 100_000, 16
+"""Designs among which every value of an axis is looked for, and its values of which one is read."""
 _MOST_SPELT = 256
 """Values of an axis whose spelling is looked at: each takes as long as a structure."""
 

@@ -41,8 +41,8 @@ BY = ("ideal", "effective", "bill")
 policy, or the bill of whole parts and the time on what it buys. Beside times on links, too, designs
 cost their bill where the sweep has it."""
 
-_BILL = BY[2]
-_TIMES = {BY[1]: ("effective_", "--by"), _BILL: ("billed_", "--by")}
+_EFFECTIVE, _BILL = BY[1:]
+_TIMES = {_EFFECTIVE: ("effective_", "--by"), _BILL: ("billed_", "--by")}
 """How columns of times begin."""
 
 
@@ -93,11 +93,13 @@ class Results:
     by : one of :data:`BY`.
     where : filters in the language of ``where`` of sweep files; only designs that meet all of
         them are there.
+    kept : numbers of the designs that count; ``None`` for all of them.
     """
 
     directory: RunDirectory
     by: str = BY[0]
     where: tuple[str, ...] = ()
+    kept: tuple[int, ...] | None = None
 
     @classmethod
     def at(cls, path: str | Path, by: str | None = BY[0], where: Sequence[str] = ()) -> Results:
@@ -106,7 +108,7 @@ class Results:
         Parameters
         ----------
         path : of the directory.
-        by : one of :data:`BY`; ``None`` for the bill where any design has one, else ``ideal``.
+        by : one of :data:`BY`; ``None`` for :attr:`usual`.
         where : filters that designs have to meet.
 
         Raises
@@ -124,7 +126,26 @@ class Results:
         if not results.n_parts_done:
             got, fix = "got no results yet", "run the sweep first"
             raise SpecError(Fault(got, "", fix, "", results.directory.place))
-        return replace(results, by=_BILL) if by is None and results.n_billed else results
+        return replace(results, by=results.usual) if by is None else results
+
+    def among(self, answer: Answer | None) -> Results:
+        """The designs of an answer alone, where its rows tell which they are; else all of them."""
+        if answer is None or cols.ROW not in answer.columns:
+            return self
+        place = answer.columns.index(cols.ROW)
+        rows = dict.fromkeys(row[place] for row in answer.rows)
+        is_known = all(isinstance(row, int) for row in rows)
+        return replace(self, kept=tuple(rows)) if is_known else self
+
+    @property
+    def usual(self) -> str:
+        """What ranks designs where nobody says: the most that the sweep knows of any of them.
+
+        The time on the links where it has checked one, else the bill, else the plan's model.
+        """
+        if self.n_checked:
+            return _EFFECTIVE
+        return _BILL if self.n_billed else BY[0]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -206,8 +227,8 @@ class Results:
         self.directory.refuse_damaged(Layout.of(self.manifest))
         folder = self.directory.path.resolve()
         if self.where:
-            return filtered_connection(folder, self.where, self.manifest["schema"])
-        return connection_to(folder)
+            return filtered_connection(folder, self.where, self.manifest["schema"], self.kept)
+        return connection_to(folder, self.kept)
 
     @cached_property
     def time_column(self) -> str:
@@ -258,12 +279,20 @@ class Results:
         query = f"SELECT row FROM designs WHERE {cols.OVER_RULE} > {CENT_USD}"
         return frozenset(row for (row,) in self._own(query).rows)
 
+    @cached_property
+    def n_checked(self) -> int:
+        """Optima with a time on their links, and a bill where the sweep has bills."""
+        if cols.EFFECTIVE not in self.columns:
+            return 0
+        has_place = replace(self, by=_EFFECTIVE).ranked
+        return self._count(f"CASE WHEN {has_place} THEN 1 END")
+
     @property
     def ranked(self) -> str:
         """Which designs have a rank, in SQL."""
         if self.by == "ideal":
             return _OPTIMAL
-        needed = self.need("bill_usd" if self.by == _BILL else "effective_step_time_s", "--by")
+        needed = self.need("bill_usd" if self.by == _BILL else cols.EFFECTIVE, "--by")
         has_cost = f" AND {self.cost_column} IS NOT NULL" if self.n_billed else ""
         return f"{_OPTIMAL} AND {needed} IS NOT NULL{has_cost}"
 

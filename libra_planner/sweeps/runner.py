@@ -307,7 +307,7 @@ def run_sweep(
     directory = RunDirectory(Path(path))
     sweep = _as_begun(sweep, directory)
     job = job_of(sweep)
-    probe(sweep, job)
+    probe(sweep)
     manifest = manifest_of(sweep)
     job = replace(job, sweep_hash=manifest["hash"])
     directory.check(manifest)

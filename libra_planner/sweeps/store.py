@@ -301,6 +301,10 @@ def difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     plans = [key for key in changed if key in ("base", "slots")]
     words = {"designs_per_part": "designs per part", "files": "files that the plan names"}
     found = [words.get(key, key) for key in changed if key not in plans]
+    if "files" in changed:
+        pairs = {*(old.get("files") or {}).items()} ^ {*(new.get("files") or {}).items()}
+        names = ", ".join(sorted({name for name, _ in pairs}))
+        found[found.index(words["files"])] += f" ({names})"
     if plans:
         keys = [key for spec in (old, new) for key, *_ in spec.get("slots", ())]
         same = _without(old.get("base"), keys) == _without(new["base"], keys)

@@ -211,7 +211,8 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
     if whole:
         got = f"got the axis {whole[0]!r} inside a text or expression"
         expected = "expected one whose values are all numbers, or all text"
-        raise SpecError(Fault(got, expected, "write e.g. 25 in place of '25 GB/s'"))
+        unit = "write its values without units: a unit stands once, behind the braces"
+        raise SpecError(Fault(got, expected, f"{unit}, such as {{{whole[0]}}} GB/s"))
     return Text(tuple(parts))
 
 

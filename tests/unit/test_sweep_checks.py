@@ -21,6 +21,9 @@ from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy
 from libra_planner.sweeps.runner import estimate, run_sweep
 from libra_planner.sweeps.spec import load_sweep
+from libra_planner.units import format_time
+from libra_planner.views.sweeps.page import page
+from libra_planner.views.sweeps.points import Points
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -154,7 +157,63 @@ def test_the_frontier_says_how_many_have_no_check(
         assert outcome.err == f"{said}check_message says why\n"
     answer = run("sweep", "show", directory, "--pareto", "--fim", "--json").payload
     assert answer["n_unchecked"] == n_failed > 0
-    assert "could not be checked" not in run("sweep", "show", directory, "--pareto").err
+    ideal = run("sweep", "show", directory, "--pareto", "--by", "ideal")
+    assert "could not be checked" not in ideal.err
+
+
+def test_a_checked_sweep_ranks_by_the_time_on_the_links(
+    run: Run, directory: Path, rows: list[Row]
+) -> None:
+    """The table, the frontier, the best lines and the cards of the page name the same rows."""
+    n = sum(row["effective_step_time_s"] is not None for row in rows)
+    for asked in ([], ["--pareto"]):
+        usual = run("sweep", "show", directory, *asked)
+        assert usual.out == run("sweep", "show", directory, *asked, "--by", "effective").out
+        assert f"Best among the {n} rows with a time on their links: " in usual.out
+        assert "plan's model" not in usual.out
+    results = lp.sweep_results(directory)
+    assert results.by == "effective"
+    text = page(results)
+    best = re.search(r"best per dollar(?: and cheapest)? row (\d+)", usual.out)
+    assert best is not None
+    assert f"Row {best[1]}. " in text
+    assert " on its links" in text
+    other = run("sweep", "show", directory, "--by", "ideal").out
+    assert "Best in the plan's model: " in other
+    assert "Best on the links (--by effective): " in other
+
+
+def test_a_sweep_of_which_nothing_was_checked_ranks_by_the_model(tmp_path: Path) -> None:
+    base = BASE | {"fabric": {**BASE["fabric"], "realization": {"switch_radix": 4, "nics": 8}}}  # type: ignore[dict-item]
+    axes = {"shape": ["RI(16)_SW(16)"], "budget": [100]}
+    run_sweep(load_sweep(written(tmp_path, base=base, axes=axes)), tmp_path / "run")
+    assert rows_in(tmp_path / "run")[0]["check_message"]
+    assert lp.sweep_results(tmp_path / "run").by == "ideal"
+
+
+def test_a_query_without_the_time_on_links_is_drawn_by_the_model(
+    directory: Path, tmp_path: Path
+) -> None:
+    results = lp.sweep_results(directory)
+    answer = results.sql("SELECT row, budget, seconds_per_sequence, cost_usd FROM designs")
+    assert Points.of(results, answer).time == "seconds_per_sequence"
+    assert Points.of(results).time == "effective_step_time_s"
+
+
+def test_a_report_of_a_row_says_what_its_sweep_found(
+    run: Run, directory: Path, rows: list[Row], tmp_path: Path
+) -> None:
+    row = next(row for row in rows if row["effective_step_time_s"] is not None)
+    design = f"{directory}:{row['row']}"
+    said = run("report", design, "--allow-missing", "-o", tmp_path / "report").out
+    time_s = format_time(row["effective_step_time_s"])
+    assert "Not checked on its links yet" not in said
+    assert f"on the links: A {time_s} a step" in " ".join(said.split())
+    assert "add --check ecmp --seeds 3." in " ".join(said.split())
+    other = run(
+        "report", design, "--set", "global_batch=512", "--allow-missing", "-o", tmp_path / "r"
+    )
+    assert "Not checked on its links yet" in other.out  # Of another plan than the sweep's.
 
 
 def beats(one: Row, other: Row, names: tuple[str, ...]) -> bool:

@@ -197,7 +197,7 @@ def test_a_space_beyond_enumeration_can_be_sampled(sweep: Callable[[str], Path])
 
 def _probe(path: Path) -> None:
     found = load_sweep(path)
-    probe(found, job_of(found))
+    probe(found)
 
 
 @pytest.mark.parametrize(

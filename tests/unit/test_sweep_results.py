@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 import libra_planner as lp
 from libra_planner.api.shown import new_axes
@@ -27,7 +29,7 @@ from libra_planner.sweeps.results import Answer, Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.views.sweeps.drawing import free_places
-from libra_planner.views.sweeps.figures import draw
+from libra_planner.views.sweeps.figures import draw, panels
 from libra_planner.views.sweeps.points import Points
 from tests.conftest import Outcome
 
@@ -611,6 +613,54 @@ def test_the_page_of_all_designs(
     assert all(label == f"row {page.rows[i]['row']}" for i, label in page.data["front"])
 
 
+def test_remarks_on_a_filtered_page_are_of_its_rows(
+    run: Run, directory: Path, tmp_path: Path
+) -> None:
+    """Rows that the query leaves out fail nothing there, and are no part of its ties."""
+    query = "SELECT * FROM designs WHERE status = 'optimal' AND budget > 200 AND tp = 4"
+    shown = run("sweep", "show", directory, "--sql", query)
+    assert "invalid" not in shown.err
+    assert "invalid" in run("sweep", "show", directory, "--sql", "SELECT * FROM designs").err
+    assert run("sweep", "show", directory, "--sql", query, "--html", tmp_path / "p.html").code == 0
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "12 of 36 rows" not in text
+    assert "8 of 36 designs over shape" in text
+    assert "budget (2 values, 250.5 to 900)" in text
+    grouped = run("sweep", "show", directory, "--group-by", "tp", "--html", tmp_path / "g.html")
+    assert grouped.code == 0  # Groups are of all rows.
+    assert "12 of 36 rows" in (tmp_path / "g.html").read_text(encoding="utf-8")
+
+
+def test_what_is_hidden_on_a_page_takes_no_room(run: Run, directory: Path, tmp_path: Path) -> None:
+    """A rule of its class would else show the choice of works on a page of one model."""
+    assert run("sweep", "show", directory, "--html", tmp_path / "p.html").code == 0
+    text = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert '<label id="of-work" hidden>' in text
+    assert "[hidden] { display: none !important; }" in text
+
+
+def test_long_words_of_a_legend_leave_the_width_to_the_picture(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wrap: a line that is longer than the figure would narrow all of its pictures."""
+    from matplotlib.figure import Figure
+
+    words = "on all of the frontier: " + ", ".join(f"axis_{i} value_{i}" for i in range(20))
+    monkeypatch.setattr(Points, "labels_say", words)
+    (axes,) = panels(Results.at(directory), Figure, None, None)
+    figure = axes.figure
+    figure.draw_without_rendering()
+    assert axes.get_window_extent().width > 0.8 * figure.bbox.width
+    texts = [text for text in figure.findobj(Text) if text.get_text()]
+    said = " ".join(text.get_text() for text in texts)
+    assert all(word in said for word in words.split())
+    assert "..." not in said
+    legends = figure.findobj(Legend)
+    assert len(legends) > 4
+    for one in legends:
+        assert one.get_window_extent().x1 <= figure.bbox.width + 1
+
+
 def test_the_page_of_a_run_that_is_not_finished(run: Run, directory: Path, tmp_path: Path) -> None:
     shutil.copytree(directory, tmp_path / "run")
     (tmp_path / "run" / "part-000002.parquet").unlink()
@@ -782,6 +832,81 @@ def test_no_label_covers_another_one() -> None:
             assert not any(box[0] < x < box[2] and box[1] < y < box[3] for x, y in spots)
 
 
+def planned(run: Run, folder: Path, **keys: Any) -> Outcome:
+    """`sweep plan` of variants of a whole model."""
+    (folder / "s.yaml").write_text(yaml.safe_dump({"base": "0e_rails_2to1", **keys}))
+    return run("sweep", "plan", folder / "s.yaml")
+
+
+def test_a_fault_of_all_rows_is_told_before_the_estimate(run: Run, tmp_path: Path) -> None:
+    """Memory that is too small, of the first rows, hides no unit that is wrong in all of them."""
+    axes = {
+        "budget": [25, 50],
+        "parallelism": [{"tp": 1, "dp": 2048}, {"tp": 8, "pp": 4, "dp": 64}],
+    }
+    found = planned(run, tmp_path, axes=axes, set={"constraints": ["leaf == {budget} GBs"]})
+    assert found.code == 2
+    assert found.out == ""
+    assert "got the unit 'GBs' in 'leaf == 25 GBs'" in found.err
+    assert re.search(r"s\.yaml:\d+:\d+: constraints", found.err)
+
+
+def test_a_value_that_makes_no_plan_is_told_with_how_many(run: Run, tmp_path: Path) -> None:
+    degrees = [{"tp": 8, "pp": n, "dp": 64} for n in (4, 3, 4, 4)]
+    degrees[2]["interleave"], degrees[3]["interleave"] = 5, 10
+    axes = {"parallelism": degrees, "budget": [25, 50]}
+    found = planned(run, tmp_path, axes=axes, set={"constraints": ["leaf == {budget} GB/s"]})
+    assert found.code == 0
+    said = " ".join(found.err.split())
+    assert re.search(r"2 of 8 designs that were read are no plans, all with parallelism \{", said)
+    assert "got tp 8 x cp 1 x dp 64 x pp 3 = 1536 NPUs" in said
+
+
+def test_values_with_units_are_told_by_what_to_write(run: Run, tmp_path: Path) -> None:
+    """Not by a value that nobody wrote."""
+    axes = {"nic": [25, "100 GB/s"]}
+    ports = {
+        "constraints": ["leaf == {nic} GB/s"],
+        "fabric.realization.port_speed": "{nic * 8} Gbps",
+    }
+    found = planned(run, tmp_path, axes=axes, set=ports)
+    assert found.code == 2
+    assert "write its values without units: a unit stands once, behind the braces" in found.err
+    assert "'25 GB/s'" not in found.err
+    assert "got 'nic', a mix of numbers and text, map or list in 'nic * 8'" in found.err
+
+
+def test_two_objectives_that_find_one_design_are_one(run: Run, tmp_path: Path) -> None:
+    """Rules fix every bandwidth: no tie is of a row and its copy, and a remark says it."""
+    rules = ["leaf == {nic} GB/s", "spine == 12.5 GB/s"]
+    objectives = ["performance", "performance_per_cost"]
+    sweep = {"base": "0e_rails_2to1", "axes": {"nic": [25, 100]}, "objective": objectives}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({**sweep, "set": {"constraints": rules}}))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run").code == 0
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "4 rows of different objectives are the same designs" in shown.err
+    text = lp.sweep_results(tmp_path / "run").to_html(tmp_path / "p.html").read_text()
+    assert "What is best" in text
+    assert "in a tie of" not in text
+    free = ["leaf <= {nic} GB/s", "spine <= {nic} GB/s"]
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({**sweep, "set": {"constraints": free}}))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "free").code == 0
+    shown = run("sweep", "show", tmp_path / "free", "--remarks")
+    assert "same designs" not in shown.err
+
+
+def test_rules_that_conflict_in_all_rows_end_a_plan(run: Run, tmp_path: Path) -> None:
+    rules = ["leaf == {budget} GB/s", "leaf <= 10 GB/s"]
+    axes = {"budget": [25, 50]}
+    found = planned(run, tmp_path, axes=axes, set={"constraints": rules})
+    assert found.code == 3
+    assert found.out == ""
+    assert "no design can have an optimum: rules that no bandwidth vector meets" in found.err
+    axes = {"budget": [5, 50]}
+    found = planned(run, tmp_path, axes=axes, set={"constraints": rules})
+    assert found.code == 0
+
+
 def test_a_sweep_without_an_optimum_says_so_everywhere(run: Run, tmp_path: Path) -> None:
     file, to = tmp_path / "none.yaml", tmp_path / "run"
     axes = {"budget": [10, 20], "global_batch": [1000, 1024]}
@@ -949,3 +1074,9 @@ def test_a_page_writes_an_axis_of_mappings_as_the_file_does(run: Run, tmp_path: 
     assert run("sweep", "show", tmp_path / "maps", "--html", tmp_path / "m.html").code == 0
     found = {row["strategy"] for row in Page(tmp_path / "m.html").rows}
     assert found == {"{cp: 2, dp: 64, interleave: 5, pp: 4, tp: 4}", "{dp: 64, pp: 4, tp: 8}"}
+    # Its headline and the ticks of its axes say degrees in words, tiers by their names.
+    text = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert re.search(r'class="card">.*?strategy tp [48], (cp 2, )?pp 4, dp 64', text, re.DOTALL)
+    columns = {one["name"]: one for one in Page(tmp_path / "m.html").data["columns"]}
+    assert "tp 8, pp 4, dp 64" in columns["strategy"]["ticks"].values()
+    assert columns["bandwidth_dim2_GBps"]["label"] == "leaf"

@@ -354,7 +354,7 @@ def test_a_changed_file_of_the_plan_is_another_sweep(file: Path, tmp_path: Path)
     file.write_text(yaml.safe_dump(SWEEP | base | {"axes": {"budget": [100]}}))
     run_sweep(load_sweep(file), tmp_path / "run")
     (tmp_path / "book.yaml").write_text(book.replace("link: 7.8", "link: 8.8"))
-    with pytest.raises(SpecError, match=r"different files"):
+    with pytest.raises(SpecError, match=r"different files that the plan names \(book\.yaml\)"):
         run_sweep(load_sweep(file), tmp_path / "run")
 
 

@@ -35,9 +35,9 @@ def _sweep_run() -> Arguments:
 def _sweep_show() -> Arguments:
     fim = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
     times = (
-        "what to rank by: time and cost of the plan's model, the time on the links (default with "
-        "--fim) of a sweep with check:, or the bill and the time on what it buys (default where "
-        "the sweep has bill_usd)"
+        "what to rank by: time and cost of the plan's model, the time on the links (default "
+        "where the sweep has check:), or the bill and the time on what it buys (default where it "
+        "has bill_usd alone)"
     )
     where = "only designs that meet it, such as 'nic >= 50', as in where: of a sweep; repeatable"
     page = "write one page that opens offline: table, scatter, parallel axes; alone, all designs"

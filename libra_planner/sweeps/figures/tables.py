@@ -21,8 +21,15 @@ _KINDS = {"string": TEXT, "bool": TRUTH}
 """Kinds of columns in filters, by their types; others are numbers."""
 
 
-def connection_to(folder: Path, name: str = "designs") -> Any:
-    """A connection with the table of all designs; it can read nothing else and write nothing."""
+def connection_to(folder: Path, rows: Sequence[int] | None = None, name: str = "designs") -> Any:
+    """A connection with the table of designs; it can read nothing else and write nothing.
+
+    Parameters
+    ----------
+    folder : of the parts.
+    rows : numbers of the designs that it has; ``None`` for all.
+    name : of the table.
+    """
     import duckdb
 
     connection = duckdb.connect()
@@ -34,19 +41,26 @@ def connection_to(folder: Path, name: str = "designs") -> Any:
 
         parts = [table_of(path) for path in sorted(folder.glob("part-*.parquet"))]
         connection.execute("SET enable_external_access = false")
-        connection.register(name, pa.concat_tables(parts))
+        connection.register("parts", pa.concat_tables(parts))
+        source = "parts"
     else:
         quoted = str(folder).replace("'", "''")
         escaped = glob.escape(quoted)  # No [, * or ? of its name is a pattern.
         connection.execute(f"SET allowed_directories = ['{quoted}', '{escaped}']")
         connection.execute("SET enable_external_access = false")
-        files = f"{escaped}/part-*.parquet"
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{files}')")
+        source = f"read_parquet('{escaped}/part-*.parquet')"
+    which = "true" if rows is None else f"{_ROW} IN ({', '.join(map(str, rows)) or -1})"
+    connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source} WHERE {which}")
     connection.execute("SET lock_configuration = true")
     return connection
 
 
-def filtered_connection(folder: Path, where: Sequence[str], types: Mapping[str, str]) -> Any:
+def filtered_connection(
+    folder: Path,
+    where: Sequence[str],
+    types: Mapping[str, str],
+    rows: Sequence[int] | None = None,
+) -> Any:
     """The same of the designs that meet all filters, in the language of ``where`` of sweep files.
 
     A design without a value of a column in a filter does not meet it.
@@ -56,6 +70,7 @@ def filtered_connection(folder: Path, where: Sequence[str], types: Mapping[str, 
     folder : of the parts.
     where : the filters.
     types : of the columns, as a manifest has them.
+    rows : numbers of the designs to filter; ``None`` for all.
 
     Raises
     ------
@@ -68,15 +83,15 @@ def filtered_connection(folder: Path, where: Sequence[str], types: Mapping[str, 
     with located("--where"):
         filters = [parse_filter(text, kinds, "column") for text in where]
     names = sorted({name for one in filters for name in one.names})
-    connection = connection_to(folder, _EVERY)
+    connection = connection_to(folder, rows, _EVERY)
     wanted = ", ".join([_ROW, *(f"{sql_name(x)} AS used_{i}" for i, x in enumerate(names))])
     found = connection.execute(f"SELECT {wanted} FROM {_EVERY}").fetchnumpy()
-    rows, arrays = found[_ROW], [found[f"used_{i}"] for i in range(len(names))]
+    found_rows, arrays = found[_ROW], [found[f"used_{i}"] for i in range(len(names))]
     values = {x: _array(kinds[x], array) for x, array in zip(names, arrays, strict=True)}
-    mask = passing(filters, values, len(rows))
+    mask = passing(filters, values, len(found_rows))
     for array in arrays:
         mask &= ~np.ma.getmaskarray(array)
-    connection.register(_KEPT, pa.table({_ROW: np.asarray(rows)[mask]}))
+    connection.register(_KEPT, pa.table({_ROW: np.asarray(found_rows)[mask]}))
     kept = f"SELECT {_ROW} FROM {_KEPT}"
     connection.execute(f"CREATE VIEW designs AS SELECT * FROM {_EVERY} WHERE {_ROW} IN ({kept})")
     return connection

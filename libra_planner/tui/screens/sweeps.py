@@ -237,10 +237,10 @@ def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
     from libra_planner.sweeps.probe import probe
     from libra_planner.sweeps.runner import estimate
-    from libra_planner.sweeps.spec import job_of, load_sweep
+    from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(file, text)
-    probe(sweep, job_of(sweep))
+    probe(sweep)
     found = estimate(sweep)
     axes = ", ".join(f"{axis.name} {len(axis.values):,}" for axis in sweep.axes)
     time_text, size = format_time(found.core_s), format_bytes(found.size_bytes)
@@ -250,10 +250,10 @@ def count(text: str, file: Path, _progress: Report) -> str:
 def _probed_sweep(file: Path, text: str) -> Sweep:
     """The sweep of a text, the first of whose designs have been read."""
     from libra_planner.sweeps.probe import probe
-    from libra_planner.sweeps.spec import job_of, load_sweep
+    from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(file, text)
-    probe(sweep, job_of(sweep))
+    probe(sweep)
     return sweep
 
 

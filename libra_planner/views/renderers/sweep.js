@@ -93,8 +93,10 @@ function ticks(one, even, ends = [one.low, one.high]) {
   return found;
 }
 const cut = (text, n) => text.length > n ? `${text.slice(0, n - 1)}\u2026` : text;
-/** Room of texts, in letters of a picture: bold headings are wider. */
-const wide = text => 6 * text.length, bold = text => 7 * text.length;
+/** Room of texts of a picture. */
+const pen = document.createElement("canvas").getContext("2d");
+const roomOf = font => text => { pen.font = font; return pen.measureText(text).width; };
+const wide = roomOf("11px system-ui, sans-serif"), bold = roomOf("600 11px system-ui, sans-serif");
 const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 function scatter() {
@@ -208,10 +210,10 @@ function legends() {
 const P = { t: 34, b: 14 };
 /** Where the axes stand: as far apart as their headings and the values beside them need, and evenly if there is room. */
 function parallelPlaces() {
-  const heads = parallel.map(c => Math.max(bold(cut(columns[c].short, 14)), bold(columns[c].unit)) / 2);
+  const heads = parallel.map(c => Math.max(bold(cut(columns[c].short, 16)), bold(columns[c].unit)) / 2);
   const values = parallel.map(c => Math.max(0, ...ticks(columns[c], true).map(([, text]) => wide(cut(text, 20)))));
   const found = [Math.max(20, (heads[0] ?? 0) + 2)], right = Math.max(20, (values.at(-1) ?? 0) + 10, (heads.at(-1) ?? 0) + 2);
-  const needs = parallel.slice(1).map((_, k) => Math.max(60, values[k] + 12, heads[k] + heads[k + 1] + 8));
+  const needs = parallel.slice(1).map((_, k) => Math.max(50, values[k] + 16, heads[k] + heads[k + 1] + 8));
   const room = (state.width || $("parallel").clientWidth || 600) - found[0] - right, gap = room / Math.max(1, needs.length);
   const isEven = needs.every(need => need <= gap), more = Math.max(0, gap - needs.reduce((a, b) => a + b, 0) / Math.max(1, needs.length));
   for (const need of needs) found.push(found.at(-1) + (isEven ? gap : need + more));
@@ -232,8 +234,8 @@ function axes() {
   const tall = H - P.t - P.b, Y = t => H - P.b - tall * t;
   parallel.forEach((c, k) => {
     const x = places[k], one = columns[c], brush = make("rect", { class: "brush", x: x - 8, width: 16, y: 0, height: 0 });
-    svg.append(make("line", { class: "axis", x1: x, x2: x, y1: P.t, y2: H - P.b }), make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 14), make("title", {}, one.label)), make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit));
-    for (const [t, text] of ticks(one, true)) svg.append(make("text", { x: x + 5, y: Y(t) + 4, class: "soft" }, cut(text, 20)));
+    svg.append(make("line", { class: "axis", x1: x, x2: x, y1: P.t, y2: H - P.b }), make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 16), make("title", {}, one.label)), make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit));
+    for (const [t, text] of ticks(one, true)) svg.append(make("text", { x: x + 5, y: Y(t) + 4, class: "soft" }, cut(text, 24)));
     const strip = make("rect", { class: "strip", x: x - 16, width: 32, y: P.t - 8, height: tall + 16 });
     const show = () => { const r = state.brushes.get(c); brush.setAttribute("y", r ? Y(r[1]) : 0); brush.setAttribute("height", r ? tall * (r[1] - r[0]) : 0); };
     let from = null;
@@ -250,6 +252,7 @@ function axes() {
     show();
   });
   box.replaceChildren(svg);
+  $("sideways").hidden = state.width > 0 || W <= box.clientWidth;
   ways();
 }
 function table() {

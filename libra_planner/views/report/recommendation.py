@@ -89,8 +89,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield f"{scope_text(one)} {technology_text(one)}".rstrip()
     yield " ".join(filter(None, (network_text(one), order_text(one), exact_text(one))))
     if one.check is None:
-        does = "may reverse this" if other else "may take longer"
-        yield f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
+        yield _unchecked_text(comparison)
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
@@ -118,6 +117,20 @@ def _choice(comparison: Comparison) -> str:
         return f"Buy {named(one)}{quoted}: "
     tie = f"or {joined(ties, 'or')}, a tie within the model's error"
     return f"Buy {named(one)}{quoted}, {tie}: {one.letter} costs "
+
+
+def _unchecked_text(comparison: Comparison) -> str:
+    """That a report has no check, and what the sweeps of its rows found."""
+    one, other = _pair(comparison)
+    if found := one.proposal.swept_check:
+        known = ((x.letter, x.proposal.swept_check) for x in comparison.candidates)
+        times = [f"{letter} {format_time(y.step_time_s)}" for letter, y in known if y]
+        return (
+            f"Times here are by the plan's model. By the sweep's check, on the links: "
+            f"{', '.join(times)} a step. To compare by those, add {found.options}."
+        )
+    does = "may reverse this" if other else "may take longer"
+    return f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
 
 
 def free_ports_line(comparison: Comparison) -> str:

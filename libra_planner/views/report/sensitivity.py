@@ -223,7 +223,9 @@ def _routing(comparison: Comparison) -> Iterator[list[Value]]:
     """What routing decides: unknown without a check, else what spraying would choose."""
     one = comparison.candidates[comparison.chosen]
     if one.check is None:
-        yield ["routing over the links", "not checked", "ecmp", "not known yet"]
+        found = one.proposal.swept_check
+        then = f"{format_time(found.step_time_s)} a step" if found else "not known yet"
+        yield ["routing over the links", "not checked", "ecmp", then]
         return
     best, policy = best_sprayed(comparison), one.check.policy.name
     if best is not None and policy != "spray":

@@ -128,6 +128,15 @@ def time_words(time: str) -> str:
     return f"{kind} {what}".strip()
 
 
+def check_words(results: Results) -> str:
+    """How the sweep routed the links of its designs: ``ecmp, 3 seeds``."""
+    check = results.manifest["spec"]["check"]
+    n_seeds = check["seeds"]
+    if n_seeds is None:
+        return f"{check['name']}, 10 seeds or fewer"
+    return f"{check['name']}, {n_seeds} seed{'' if n_seeds == 1 else 's'}"
+
+
 def money_words(results: Results) -> str:
     """What two prices that stand side by side are; empty where there is one."""
     if results.cost_name != "bill" or COST not in results.columns:

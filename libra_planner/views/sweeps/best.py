@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import OBJECTIVE, ROW, as_in_file
+from libra_planner.sweeps.columns import EFFECTIVE, OBJECTIVE, ROW, as_in_file
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
@@ -31,10 +31,10 @@ def best_lines(results: Results) -> Iterator[str]:
     if not {results.cost_column, "step_time_s"} <= {*results.columns}:
         return
     found = _best(results)
-    is_part = results.cost_column == "bill_usd" and n_unbilled(results)
-    among = f" among the {results.n_billed:,} rows with a bill" if is_part else ""
+    among = _among(results)
+    model = " in the plan's model" if _is_unchecked(results) else ""
     for work, (_, said) in found[:_MOST_WORKS]:
-        yield f"Best{_of(work)}{among}: {said}"
+        yield f"Best{model}{_of(work)}{among}: {said}"
     if (left := len(found) - _MOST_WORKS) > 0:
         yield f"{left:,} more have a best of their own: --pareto"
     if found:
@@ -71,9 +71,22 @@ def _of(work: Work) -> str:
     return f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
 
 
+def _among(results: Results) -> str:
+    """Which rows have a place, where some optimum has none."""
+    if results.by == _EFFECTIVE and results.n_unchecked:
+        return f" among the {results.n_checked:,} rows with a time on their links"
+    is_part = results.cost_column == "bill_usd" and n_unbilled(results)
+    return f" among the {results.n_billed:,} rows with a bill" if is_part else ""
+
+
+def _is_unchecked(results: Results) -> bool:
+    """Whether the rank knows less than the sweep, which has times on links."""
+    return results.by != _EFFECTIVE and EFFECTIVE in results.columns
+
+
 def _on_links(results: Results, told: Mapping[Work, tuple[Roles, str]]) -> Iterator[str]:
     """The best designs by the time on their links, of each work where they are other rows."""
-    if results.by == _EFFECTIVE or "effective_step_time_s" not in results.columns:
+    if not _is_unchecked(results):
         return
     for work, (roles, said) in _best(replace(results, by=_EFFECTIVE))[:_MOST_WORKS]:
         if work in told and roles != told[work][0]:

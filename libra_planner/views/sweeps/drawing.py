@@ -28,8 +28,6 @@ def titled(results: Results, axes: Any, what: str, more: str = "") -> None:
     name, words = swept_words(results)
     wide = axes.figure.get_size_inches()[0] / 9
     lines = textwrap.wrap(f"{name}: {words}", int(118 * wide))
-    if lines[2:]:
-        lines = [lines[0], f"{lines[1][:-4]} ..."]
     lines += textwrap.wrap(more, int(118 * wide))
     heading = textwrap.wrap(what, int(84 * wide))
     axes.set_title(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ _SIZES = (14, 36, 70)
 _MANY = 500
 """Designs from which on all points are small."""
 _FILLS = ("full", "hollow")
+_LETTERS_PER_INCH, _HANDLE = 15, 6
+"""Letters of a legend that stand in an inch, and those for which a handle and a gap have room."""
 
 
 def plot(
@@ -286,13 +289,14 @@ def _legend(points: Points, looks: list[_Look], left: list[str], axes: Any) -> N
 
     rim: dict[str, Any] = {"marker": "o", "markerfacecolor": "0.8", "markeredgecolor": "0.1"}
     first = [Line2D([], [], color="0.45", linewidth=1, label="frontier", **rim)]
-    first += [words(points.labels_say)] if points.labels_say else []
+    most = int(_LETTERS_PER_INCH * axes.figure.get_size_inches()[0])
+    first += map(words, textwrap.wrap(points.labels_say, most - _HANDLE))
     first += [words(f"{visible(axis)}: not shown") for axis in left]
     lines = [first]
     for look in looks:
         if look.way != "colour" or len(look.values) <= _MOST_COLOURS:
             lines.append([words(f"{visible(look.axis)} ({look.way}):"), *_handles(look)])
-    for i, line in enumerate(lines):
+    for i, line in enumerate(part for one in lines for part in _lines_of(one, most)):
         below = ScaledTranslation(0, -(38 + 16 * i) / 72, axes.figure.dpi_scale_trans)
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 0)}
         place["bbox_transform"] = axes.transAxes + below
@@ -301,6 +305,20 @@ def _legend(points: Points, looks: list[_Look], left: list[str], axes: Any) -> N
         legend = axes.legend(handles=line, ncols=len(line), **place, **style)
         axes.add_artist(legend)  # Or the next one takes its place.
         legend.set_clip_on(False)
+
+
+def _lines_of(handles: Sequence[Any], most: int) -> Iterator[list[Any]]:
+    """Handles of a legend in lines of at most so many letters, of which each takes some more."""
+    line: list[Any] = []
+    n = 0
+    for handle in handles:
+        n_own = len(handle.get_label()) + _HANDLE
+        if line and n + n_own > most:
+            yield line
+            line, n = [], 0
+        line.append(handle)
+        n += n_own
+    yield line
 
 
 def _handles(look: _Look) -> Iterator[Any]:

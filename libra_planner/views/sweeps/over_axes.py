@@ -24,7 +24,7 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.points import MANY_TIMES, axis_title, in_order
+from libra_planner.views.sweeps.points import MANY_TIMES, axis_title, in_order, tier_names
 
 _MOST_TICKS = 40
 _STEPS = (1, 2, 5, 10)
@@ -114,11 +114,10 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
 
 def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
     """Dimensions with the names of their tiers, where the base plan has them."""
-    fabric = results.manifest["spec"]["base"].get("fabric")
-    tiers = fabric.get("tiers") if isinstance(fabric, dict) else None
-    if not isinstance(tiers, list) or len(tiers) != len(names):
+    tiers = tier_names(results)
+    if len(tiers) != len(names):
         return [*names]
-    return [f"{name}, {visible(str(tier))}" for name, tier in zip(names, tiers, strict=True)]
+    return [f"{name}, {tier}" for name, tier in zip(names, tiers, strict=True)]
 
 
 _ONE_PORT = "Tiers in brackets share the NIC: their bandwidths do not add up."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from libra_planner.sweeps.results import NEAR, Answer, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
-from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.answers import check_words, time_words
 from libra_planner.views.sweeps.best import best_lines
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
@@ -24,6 +25,7 @@ from libra_planner.views.sweeps.points import (
     MOST_RIMS,
     Points,
     cut_apart,
+    degree_words,
     in_order,
     proportional,
     swept_words,
@@ -37,7 +39,7 @@ _MOST_VALUES = 12
 _ROOM = {"colour": math.inf, "marker": 8}
 """Values that a way of the scatter tells apart."""
 _MOST_AXES = 9
-_TICK = 14
+_TICK = 24
 """Letters of a value beside an axis."""
 _MOST_CARDS = 8
 _MOST_DIGITS = 6
@@ -49,6 +51,7 @@ _LONG = {
     "billed/seq.": "billed time per sequence",
     "floor": "FIM floor",
     "sharded": "sharded memory",
+    "speedup": "speedup over equal bandwidth",
 }
 """Headings that a terminal has to shorten."""
 _MANIFOLD = 2.0
@@ -72,7 +75,7 @@ def write_page(results: Results, file: str, answer: Answer | None = None) -> Non
 
 def page(results: Results, answer: Answer | None = None) -> str:
     """The page of an answer, or of all designs; of very many those that are evenly spread."""
-    points = Points.of(results, answer)
+    points, results = Points.of(results, answer), results.among(answer)
     notes = [*map(visible, [*best_lines(results), *remarks(results)]), *_reading(results, points)]
     return html(_report(results, points), "sweep.html.j2", data=page_data(points), notes=notes)
 
@@ -121,8 +124,16 @@ def _tie_words(points: Points, best: int) -> str:
     """Its row, and of how many designs it is one that are as good for all that anybody can tell."""
     row = points.rows[best].get(ROW)
     least = points.rows[best][points.time] * points.rows[best][points.cost]
-    pairs = ((row[points.time], row[points.cost]) for row in points.rows)
-    n = sum(bool(time and cost) and time * cost <= least * (1 + NEAR) for time, cost in pairs)
+    figures = (points.time, points.cost)
+    axes = [axis for axis in points.axes if axis != OBJECTIVE]
+    near = (
+        one
+        for one in points.rows
+        if all(one[name] for name in figures)
+        and one[points.time] * one[points.cost] <= least * (1 + NEAR)
+    )
+    # What two objectives find alike is one design.
+    n = len({(*(one[x] for x in axes), *(f"{one[x]:.9g}" for x in figures)) for one in near})
     which = [] if row is None else [f"row {row}"]
     if n > 1:
         which.append(f"in a tie of {n:,} designs within {NEAR:.1%}")
@@ -158,7 +169,10 @@ def _row(points: Points, i: int) -> str:
 
 
 def _figures(points: Points, i: int) -> str:
-    return " · ".join(points.shown(i, name) for name in (points.time, points.cost) if name)
+    found = [points.shown(i, name) for name in (points.time, points.cost) if name]
+    if points.time.startswith("effective"):
+        found[0] += " on its links"
+    return " · ".join(found)
 
 
 def _against(points: Points, i: int, base: int, name: str) -> str:
@@ -219,12 +233,17 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
         return
     yield "A model computes the times. It has an error: small differences decide nothing."
     directory = visible(str(results.directory.path))
-    if points.cost and points.cost_name == "bill":
+    if points.time.removeprefix("best_").startswith("effective"):
+        yield (
+            f"Times are those on the links of each design, routed by {check_words(results)}; "
+            "--by ideal ranks by the plan's model, which grants a design all its bandwidth."
+        )
+    elif points.cost and points.cost_name == "bill":
         yield (
             "Costs are the bills of whole parts, times those on the ports that they buy; "
             "--by ideal ranks by the plan's linear costs and times."
         )
-    elif points.cost and manifest["spec"]["base"].get("prices") != "bill":
+    if points.cost_name != "bill" and manifest["spec"]["base"].get("prices") != "bill":
         bill = f"the bill of whole parts: libra-planner report {directory}:ROW -o report"
         yield f"Costs are linear in bandwidth, as optimize prints them; {bill}"
     yield f"A row as a plan: libra-planner sweep design {directory} ROW -o design.yaml"
@@ -300,7 +319,8 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     n_digits = 2 if unit == "GB/s" else None
     near = [values[i] for i in points.near if values[i] is not None] or known
     numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
-    label = visible(column.label).removesuffix(" %").removesuffix(" GB/s")
+    label = _tier(points, column) or visible(column.label)
+    label = label.removesuffix(" %").removesuffix(" GB/s")
     found = {
         "name": column.name,
         "label": _LONG.get(label, label),
@@ -318,9 +338,16 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         if column.name == OBJECTIVE:  # Their first letters are the same.
             found["ticks"] = {value: column.cell(value) for value in kinds}
         elif is_text:
-            texts = cut_apart([*map(str, values)], _TICK)
+            texts = cut_apart([degree_words(str(value)) for value in values], _TICK)
             found["ticks"] = dict(zip(values, texts, strict=True))
     return found
+
+
+def _tier(points: Points, column: Column) -> str:
+    """The tier whose bandwidth a column has, where all plans name it alike."""
+    found = re.fullmatch(r"bandwidth_dim(\d+)_GBps", column.name)
+    place = int(found[1]) - 1 if found else len(points.tiers)
+    return points.tiers[place] if place < len(points.tiers) else ""
 
 
 def _is_dull(points: Points, name: str, known: Sequence[Any]) -> bool:

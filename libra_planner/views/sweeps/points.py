@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations, takewhile
@@ -14,19 +14,23 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, as_in_file, on_screen
 from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
-from libra_planner.sweeps.results import CENT_USD, SAME, Answer, Results
+from libra_planner.sweeps.results import BY, CENT_USD, SAME, Answer, Results
 from libra_planner.units import UNITS
 
 MOST_POINTS = 20_000
 """Designs of a page or a figure."""
 _LONGEST = 32
 """Letters of a value in a name before it is cut."""
+_LONGEST_MAP = 48
+"""Letters of a map of degrees in words before it is cut."""
 _LONGEST_LABEL = 32
+_FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 _LEAST_REACH = 0.03
 """Of the smallest figure of a frontier: so far at least its neighbourhood goes."""
 _FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
@@ -54,6 +58,7 @@ class Points:
     is_mixed : whether rows do not tell what is trained: no best one, then.
     units : of axes, where the plan tells.
     plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
+    tiers : names of the dimensions; empty where the plans have none, or different ones.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -66,6 +71,7 @@ class Points:
     units: Mapping[str, str] = field(default_factory=dict)
     plan_cost: str = "network cost"
     cost_name: str = "network cost"
+    tiers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -76,6 +82,7 @@ class Points:
         rows = tuple(dict(zip(names, map(_plain, row), strict=True)) for row in shown.rows)
         axes = (name for name in results.axes if name in names)
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
+        results = _of_columns(results, names)
         figures = (_familiar(results.time_column, rows), results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
         is_mixed = any(name not in names for name in apart)
@@ -83,7 +90,8 @@ class Points:
         work = tuple(name for name in apart if name in varied)
         units = axis_units(results)
         words = results.plan_cost, results.cost_name
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words)
+        tiers = tuple(tier_names(results))
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words, tiers)
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -203,7 +211,9 @@ class Points:
         for axis in self.axes:
             values = {row[axis] for row in self.rows if isinstance(row[axis], str)}
             texts = [visible(self.columns[axis].cell(value)) for value in in_order(values)]
-            found[axis] = dict(zip(texts, cut_apart(texts, _LONGEST), strict=True))
+            words = [degree_words(text) for text in texts]
+            most = _LONGEST if words == texts else _LONGEST_MAP
+            found[axis] = dict(zip(texts, cut_apart(words, most), strict=True))
         return found
 
     @cached_property
@@ -380,6 +390,31 @@ def in_order(values: set[Any]) -> list[Any]:
     return sorted(values, key=lambda x: (isinstance(x, str), x is None, x if x is not None else 0))
 
 
+def degree_words(text: str) -> str:
+    """A map of degrees as people say it; any other text as it is.
+
+    >>> degree_words("{cp: 2, dp: 32, pp: 4, tp: 4}"), degree_words("auto")
+    ('tp 4, cp 2, pp 4, dp 32', 'auto')
+    """
+    inner = re.fullmatch(r"\{([\w.]+: [^{}\[\],:]+(?:, [\w.]+: [^{}\[\],:]+)*)\}", text)
+    if inner is None:
+        return text
+    pairs = dict(one.split(": ") for one in inner[1].split(", "))
+    first = [name for name in _FIRST_DEGREES if name in pairs]
+    return ", ".join(f"{name} {pairs[name]}" for name in dict.fromkeys([*first, *pairs]))
+
+
+def tier_names(results: Results) -> list[str]:
+    """Names of the tiers of all plans of a sweep, innermost first; empty where they differ."""
+    spec = results.manifest["spec"]
+    fabric = spec["base"].get("fabric")
+    own = fabric.get("tiers") if isinstance(fabric, dict) else None
+    of_axes = [names for _, _, tiers in spec["axes"] for names in tiers.values()]
+    lists = of_axes or [own]
+    known = all(isinstance(one, list) and one == lists[0] for one in lists)
+    return [visible(str(name)) for name in lists[0]] if known else []
+
+
 def cut_apart(texts: Sequence[str], most: int) -> list[str]:
     """Texts of at most so many letters each, cut where they are alike so that they still differ.
 
@@ -446,6 +481,21 @@ def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
     return bool(max(ratios) <= min(ratios) * (1 + SAME))
 
 
+def _of_columns(results: Results, names: Sequence[str]) -> Results:
+    """The results by what the columns of an answer can tell, where they lack what ranks them."""
+    others = [replace(results, by=by) for by in reversed(BY)]
+    known = {name.removeprefix("best_") for name in names}
+    return next((x for x in (results, *others) if {*_figures_of(x)} <= known), results)
+
+
+def _figures_of(results: Results) -> Iterator[str]:
+    """The columns of time and cost by which results rank; nothing known where they lack them."""
+    try:
+        yield from (results.time_column, results.cost_column)
+    except SpecError:
+        yield ""
+
+
 def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """The step time in place of the time of a sequence, where both rank designs alike."""
     step_time = time.replace("seconds_per_sequence", "step_time_s")
@@ -487,8 +537,12 @@ def swept_words(results: Results) -> tuple[str, str]:
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
     kept = {name: _kept(results, name, values) for name, values, *_ in axes}
     over = ", ".join(_axis_words(name, some) for name, some in kept.items() if len(some) > 1)
-    n = results.n_rows if results.where else manifest["n_designs"]
-    words = f"{n:,} designs over {over}" if over else "1 design"
+    n = f"{manifest['n_designs']:,}"
+    if results.where:
+        n = f"{results.n_rows:,}"
+    elif results.kept is not None and results.n_rows < manifest["n_designs"]:
+        n = f"{results.n_rows:,} of {n}"
+    words = f"{n} designs over {over}" if over else f"{n} design{'' if n == '1' else 's'}"
     words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
     return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
 

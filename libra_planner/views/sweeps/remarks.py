@@ -15,7 +15,7 @@ from libra_planner.errors import Infeasible, PlannerError
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.columns import MESSAGE, OVER_RULE, STATUS
+from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.probe import (
     PROBES,
@@ -96,7 +96,28 @@ def _remarks(results: Results) -> Iterator[_Remark]:
     yield from _unused_quotes(results)
     if results.cost_column == "bill_usd":
         yield from _without_bill(results)
+    yield from _same_designs(results)
     yield from _band(results)
+
+
+def _same_designs(results: Results) -> Iterator[_Remark]:
+    """Whether two objectives find the same designs, as where rules fix every bandwidth."""
+    bandwidths = [name for name in results.columns if name.startswith("bandwidth_dim")]
+    if OBJECTIVE not in results.axes or not bandwidths:
+        return
+    keys = ", ".join(sql_name(one) for one in results.axes if one != OBJECTIVE) or "1"
+    # A search may find another strategy under another objective.
+    figures = [*bandwidths, *(one for one in ("step_time_s", COST) if one in results.columns)]
+    spread = " AND ".join(f"max({one}) - min({one}) <= {SAME} * max({one})" for one in figures)
+    groups = (
+        f"SELECT count(*) AS n_, {spread} AS same_ FROM designs WHERE {STATUS} = 'optimal' "
+        f"GROUP BY {keys} HAVING n_ > 1"
+    )
+    query = f"SELECT coalesce(sum(n_) FILTER (WHERE same_), 0) FROM ({groups})"
+    ((n_same,),) = results.sql(query).rows
+    if n_same:
+        what = f"{int(n_same):,} rows of different objectives are the same designs"
+        yield _Remark(f"{what}: where rules fix every bandwidth, one objective is enough", what)
 
 
 def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[_Remark]:
