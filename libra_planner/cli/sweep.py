@@ -25,7 +25,8 @@ from libra_planner.processes import uncollected
 from libra_planner.sweeps.axes import Axis, cell
 from libra_planner.sweeps.columns import COST, as_in_file
 from libra_planner.sweeps.expressions import NUMBER
-from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.results import Results
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import attributes
 

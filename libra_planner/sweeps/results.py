@@ -9,7 +9,7 @@ from functools import cached_property, reduce
 from operator import getitem
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,10 @@ from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.figures import frontiers
+from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import WORK_KEYS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 NEAR = 1e-3
 """Relative difference up to which a design is as good as the best for people."""
@@ -44,43 +41,6 @@ cost their bill where the sweep has it."""
 _EFFECTIVE, _BILL = BY[1:]
 _TIMES = {_EFFECTIVE: ("effective_", "--by"), _BILL: ("billed_", "--by")}
 """How columns of times begin."""
-
-
-_MOST_TOLD = 10
-"""Rows that an answer shows of itself in a terminal."""
-
-
-@dataclass(frozen=True, repr=False)
-class Answer:
-    """Rows of an answer.
-
-    Parameters
-    ----------
-    columns : their names.
-    rows : values, row by row.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-    def __repr__(self) -> str:
-        return f"<Answer: {len(self.rows):,} rows of {len(self.columns):,} columns>\n{self}"
-
-    def __str__(self) -> str:
-        return str(self.to_frame().to_string(index=False, max_rows=_MOST_TOLD, max_cols=8))
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False, max_rows=60))
-
-    def dicts(self) -> list[dict[str, Any]]:
-        """The rows as maps."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-
-    def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas frame."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self.rows), columns=list(self.columns))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from textual.widgets import DataTable, TextArea
 
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.columns import columns, on_screen
-from libra_planner.sweeps.results import Answer
+from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.tui.pictures.stacked import BarGroup, stacked_bar
 from libra_planner.tui.screens.compare import (
     bar_groups,

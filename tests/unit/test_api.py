@@ -17,7 +17,7 @@ import libra_planner as lp
 import libra_planner.search.best  # The folder must not hide the function.
 from libra_planner.cli.arguments.commands import COMMANDS
 from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
-from libra_planner.sweeps.results import Answer
+from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.views.renderers.notebook import text
 
 

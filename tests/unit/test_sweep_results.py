@@ -25,7 +25,8 @@ from matplotlib.text import Text
 import libra_planner as lp
 from libra_planner.api.shown import new_axes
 from libra_planner.reading.bundled import folder
-from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.views.sweeps.drawing import free_places

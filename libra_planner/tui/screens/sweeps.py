@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.files import read_text, write_files
 from libra_planner.sweeps.columns import OBJECTIVE, ROW, Column, on_screen
-from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.store import MANIFEST, Layout, RunDirectory, faults_of_writing, index_of
 from libra_planner.sweeps.template import design_plan
 from libra_planner.tui.files import real_path, typed_path

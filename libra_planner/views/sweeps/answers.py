@@ -18,7 +18,8 @@ from libra_planner.sweeps.columns import (
     column_named,
     on_screen,
 )
-from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.results import Results
 from libra_planner.views.cells import Block, Cell, escape, table
 
 _BEST = "best_"

@@ -15,7 +15,8 @@ import numpy as np
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import output
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.drawing import (

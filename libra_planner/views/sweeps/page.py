@@ -13,7 +13,8 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import output
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, ROW, STATUS, Column
-from libra_planner.sweeps.results import NEAR, Answer, Results
+from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.results import NEAR, Results
 from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
