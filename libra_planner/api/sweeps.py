@@ -16,6 +16,7 @@ from libra_planner.problem import Problem
 from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
+from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.probe import probe
 from libra_planner.sweeps.runner import Estimate, Watch, estimate, run_sweep
 from libra_planner.sweeps.spec import Sweep, load_sweep
@@ -121,7 +122,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         each = figures.panels(self, plt.figure, x, y)
         return each[0] if len(each) == 1 else each
 
-    def to_html(self, path: str | Path, answer: sweeping.Answer | None = None) -> Path:
+    def to_html(self, path: str | Path, answer: Answer | None = None) -> Path:
         """Write what ``sweep show --html`` writes: one page that opens offline.
 
         Parameters
@@ -160,7 +161,7 @@ def _best_frame(results: SweepResults) -> pd.DataFrame:
     import pandas as pd
 
     best = best_rows(results)
-    among = sweeping.Answer(("row",), tuple((row,) for row in best))
+    among = Answer(("row",), tuple((row,) for row in best))
     frame = results.listed(results.columns, among=among).to_frame()
     words = [", ".join(best[row]) for row in frame["row"]]
     return frame.assign(best_in=pd.Series(words, dtype=object))

@@ -142,7 +142,7 @@ class Column:
     name : in files and SQL; of one per dimension, with ``{dim}`` for the dimension's number.
     meaning : for the handbook.
     of : what it is computed from, if not from its namesake: attributes of
-        :class:`~libra_planner.sweeps.solver.SolvedChunk`.
+        :class:`~libra_planner.sweeps.figures.solved.SolvedChunk`.
     values : what makes an array, shape (n,), of these; of one per dimension shape (n_dims, n). It
         has to be importable by its name, so that other processes have it.
     dtype : ``double``, ``int64``, ``bool`` or ``string``.

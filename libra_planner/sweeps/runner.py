@@ -22,6 +22,7 @@ from libra_planner.reading.document import leaves
 from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import DEFAULT, MESSAGE, ROW, STATUS, as_in_file, columns
+from libra_planner.sweeps.figures.solved import schema_of
 from libra_planner.sweeps.probe import (
     conflict_words,
     named_conflict,
@@ -29,7 +30,7 @@ from libra_planner.sweeps.probe import (
     spread_rows,
     unused_quotes_of,
 )
-from libra_planner.sweeps.solver import NO_BANDWIDTH, Solver, opened_plan, schema_of
+from libra_planner.sweeps.solver import NO_BANDWIDTH, Solver, opened_plan
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import (
     FORMAT,

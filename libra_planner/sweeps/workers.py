@@ -26,7 +26,8 @@ from typing import Any, cast
 from libra_planner import __version__
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.processes import same_imports, variables
-from libra_planner.sweeps.solver import Solver, table_of
+from libra_planner.sweeps.figures.solved import table_of
+from libra_planner.sweeps.solver import Solver
 from libra_planner.sweeps.spec import Chunk, Job
 from libra_planner.sweeps.store import RunDirectory, parquet_bytes
 

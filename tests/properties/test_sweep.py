@@ -20,7 +20,8 @@ from libra_planner.sweeps import cases as cases_module
 from libra_planner.sweeps import spec as space_module
 from libra_planner.sweeps.axes import Axis
 from libra_planner.sweeps.expressions import parse_expression
-from libra_planner.sweeps.solver import Solver, opened_plan, table_of
+from libra_planner.sweeps.figures.solved import table_of
+from libra_planner.sweeps.solver import Solver, opened_plan
 from libra_planner.sweeps.spec import Chunk, Job, Space, chunk_between, job_of, load_sweep
 from tests.conftest import random_cases
 

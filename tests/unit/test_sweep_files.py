@@ -13,8 +13,8 @@ import yaml
 from libra_planner.errors import SpecError
 from libra_planner.reading import bundled
 from libra_planner.sweeps.axes import sweep_schema
+from libra_planner.sweeps.figures.solved import schema_of
 from libra_planner.sweeps.probe import probe
-from libra_planner.sweeps.solver import schema_of
 from libra_planner.sweeps.spec import Sweep, chunk_between, job_of, load_sweep
 
 BASE = """\
