@@ -11,7 +11,8 @@ import numpy as np
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import as_in_file, column_named
 from libra_planner.sweeps.results import Results
-from libra_planner.views.sweeps.points import cut_apart, swept_words
+from libra_planner.views.sweeps.points import swept_words
+from libra_planner.views.sweeps.values import cut_apart
 
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00",

@@ -29,13 +29,8 @@ from libra_planner.views.sweeps.drawing import (
     titled,
 )
 from libra_planner.views.sweeps.over_axes import Work, heat_map, of_words, split, works
-from libra_planner.views.sweeps.points import (
-    MANY_TIMES,
-    MOST_LABELS,
-    MOST_RIMS,
-    Points,
-    in_order,
-)
+from libra_planner.views.sweeps.points import MANY_TIMES, MOST_LABELS, MOST_RIMS, Points
+from libra_planner.views.sweeps.values import in_order
 
 _DATELESS: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},

@@ -25,13 +25,11 @@ from libra_planner.views.sweeps.points import (
     MOST_LABELS,
     MOST_RIMS,
     Points,
-    cut_apart,
-    degree_words,
-    in_order,
     proportional,
     swept_words,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
+from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order
 
 _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""

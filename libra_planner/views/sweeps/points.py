@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations, takewhile
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
 from libra_planner.units import UNITS
+from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order, tier_names
 
 MOST_POINTS = 20_000
 """Designs of a page or a figure."""
@@ -31,7 +32,6 @@ _LONGEST = 32
 _LONGEST_MAP = 48
 """Letters of a map of degrees in words before it is cut."""
 _LONGEST_LABEL = 32
-_FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 _LEAST_REACH = 0.03
 """Of the smallest figure of a frontier: so far at least its neighbourhood goes."""
 _FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
@@ -380,65 +380,6 @@ class Points:
         first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         pairs = ((first.setdefault(tuple(row[x] for x in others), row), row) for row in self.rows)
         return any(one is not row and not self._are_equal(row, one) for one, row in pairs)
-
-
-def in_order(values: set[Any]) -> list[Any]:
-    """Values of an axis from small to large, or by the alphabet.
-
-    >>> in_order({"b", 10, 9, "a"})
-    [9, 10, 'a', 'b']
-    """
-    return sorted(values, key=lambda x: (isinstance(x, str), x is None, x if x is not None else 0))
-
-
-def degree_words(text: str) -> str:
-    """A map of degrees as people say it; any other text as it is.
-
-    >>> degree_words("{cp: 2, dp: 32, pp: 4, tp: 4}"), degree_words("auto")
-    ('tp 4, cp 2, pp 4, dp 32', 'auto')
-    """
-    inner = re.fullmatch(r"\{([\w.]+: [^{}\[\],:]+(?:, [\w.]+: [^{}\[\],:]+)*)\}", text)
-    if inner is None:
-        return text
-    pairs = dict(one.split(": ") for one in inner[1].split(", "))
-    first = [name for name in _FIRST_DEGREES if name in pairs]
-    return ", ".join(f"{name} {pairs[name]}" for name in dict.fromkeys([*first, *pairs]))
-
-
-def tier_names(results: Results) -> list[str]:
-    """Names of the tiers of all plans of a sweep, innermost first; empty where they differ."""
-    spec = results.manifest["spec"]
-    fabric = spec["base"].get("fabric")
-    own = fabric.get("tiers") if isinstance(fabric, dict) else None
-    of_axes = [names for _, _, tiers in spec["axes"] for names in tiers.values()]
-    lists = of_axes or [own]
-    known = all(isinstance(one, list) and one == lists[0] for one in lists)
-    return [visible(str(name)) for name in lists[0]] if known else []
-
-
-def cut_apart(texts: Sequence[str], most: int) -> list[str]:
-    """Texts of at most so many letters each, cut where they are alike so that they still differ.
-
-    Where that is impossible they are whole.
-
-    >>> cut_apart(["SW(8)_[SW(32)_SW(8)]", "SW(8)_[SW(64)_SW(4)]", "RI(4)"], 14)
-    ['SW(\N{HORIZONTAL ELLIPSIS}32)_SW(8)]', 'SW(\N{HORIZONTAL ELLIPSIS}64)_SW(4)]', 'RI(4)']
-    """
-    long = {text for text in texts if len(text) > most}
-    if not long:
-        return [*texts]
-    alike = (len({*letters}) == 1 for letters in zip(*long, strict=False))
-    n_same = sum(takewhile(bool, alike)) if len(long) > 1 else 0
-    found = {text: _cut(text, most, n_same) if text in long else text for text in texts}
-    is_clear = len({*found.values()}) == len(found)
-    return [found[text] if is_clear else text for text in texts]
-
-
-def _cut(text: str, most: int, n_same: int) -> str:
-    """A text without a middle part, first of its first ``n_same`` letters."""
-    n_left_out = len(text) - most + 1
-    begin = max(0, n_same - n_left_out) if n_left_out <= n_same else most // 2
-    return f"{text[:begin]}\N{HORIZONTAL ELLIPSIS}{text[begin + n_left_out :]}"
 
 
 def n_digits(values: Iterable[Any]) -> int:
