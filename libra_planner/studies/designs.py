@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,8 +202,10 @@ def given_design(
     searched, found = chosen.searched, None if result is None else suffix
     design = chosen.problem, chosen.bandwidth_Bps, not suffix, searched.settings
     left_open = opened if opened.is_open else None
-    names, more = (label or name, name), (searched.found, left_open, swept)
-    return GivenDesign(given, plan, *names, *design, shown or plan, found, *more)
+    made = GivenDesign(
+        given, plan, label or name, name, *design, shown or plan, found, searched.found, left_open
+    )
+    return replace(made, swept_check=swept)
 
 
 def _labelled(text: str) -> tuple[str, str]:

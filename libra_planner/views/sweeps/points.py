@@ -23,7 +23,13 @@ from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
 from libra_planner.units import UNITS
-from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order, tier_names
+from libra_planner.views.sweeps.values import (
+    axis_words,
+    cut_apart,
+    degree_words,
+    in_order,
+    tier_names,
+)
 
 MOST_POINTS = 20_000
 """Designs of a page or a figure."""
@@ -478,7 +484,7 @@ def swept_words(results: Results) -> tuple[str, str]:
     fixed = [one for one in (base.get("workload"), topology) if isinstance(one, str)]
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
     kept = {name: _kept(results, name, values) for name, values, *_ in axes}
-    over = ", ".join(_axis_words(name, some) for name, some in kept.items() if len(some) > 1)
+    over = ", ".join(axis_words(name, some) for name, some in kept.items() if len(some) > 1)
     n = f"{manifest['n_designs']:,}"
     if results.where:
         n = f"{results.n_rows:,}"
@@ -495,18 +501,3 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
     return [value for value in values if value in left or cell(value) in left] or values
-
-
-def _axis_words(name: str, values: Sequence[Any]) -> str:
-    """An axis with its number of values and, of numbers, their ends.
-
-    >>> _axis_words("nic", [25, 50, 100]), _axis_words("shape", ["a", "b"])
-    ('nic (3 values, 25 to 100)', 'shape (a, b)')
-    """
-    if all(_is_number(value) for value in values):
-        ends = f"{min(values):.12g} to {max(values):.12g}"
-        return f"{visible(name)} ({len(values):,} values, {ends})"
-    texts = [visible(as_in_file(cell(value))) for value in values]
-    short = ", ".join(texts)
-    inside = short if len(short) <= 2 * _LONGEST else f"{len(values):,} values"
-    return f"{visible(name)} ({inside})"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
 from libra_planner.plain_text import visible
+from libra_planner.sweeps.axes import cell
+from libra_planner.sweeps.columns import as_in_file
 from libra_planner.sweeps.results import Results
 
+_LONGEST_LIST = 64
+"""Letters of a list of values beyond which it is a number of values."""
 _FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -70,3 +75,18 @@ def _cut(text: str, most: int, n_same: int) -> str:
     n_left_out = len(text) - most + 1
     begin = max(0, n_same - n_left_out) if n_left_out <= n_same else most // 2
     return f"{text[:begin]}\N{HORIZONTAL ELLIPSIS}{text[begin + n_left_out :]}"
+
+
+def axis_words(name: str, values: Sequence[Any]) -> str:
+    """An axis with its number of values and, of numbers, their ends.
+
+    >>> axis_words("nic", [25, 50, 100]), axis_words("shape", ["a", "b"])
+    ('nic (3 values, 25 to 100)', 'shape (a, b)')
+    """
+    if all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+        ends = f"{min(values):.12g} to {max(values):.12g}"
+        return f"{visible(name)} ({len(values):,} values, {ends})"
+    texts = [visible(as_in_file(cell(value))) for value in values]
+    short = ", ".join(texts)
+    inside = short if len(short) <= _LONGEST_LIST else f"{len(values):,} values"
+    return f"{visible(name)} ({inside})"
