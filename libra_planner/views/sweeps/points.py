@@ -485,11 +485,9 @@ def swept_words(results: Results) -> tuple[str, str]:
     what = " on ".join(visible(one) for one in fixed if "{" not in one)
     kept = {name: _kept(results, name, values) for name, values, *_ in axes}
     over = ", ".join(axis_words(name, some) for name, some in kept.items() if len(some) > 1)
-    n = f"{manifest['n_designs']:,}"
-    if results.where:
-        n = f"{results.n_rows:,}"
-    elif results.kept is not None and results.n_rows < manifest["n_designs"]:
-        n = f"{results.n_rows:,} of {n}"
+    n_all = manifest["n_designs"]
+    n_own = n_all if results.kept is None and not results.where else results.n_rows
+    n = f"{n_own:,} of {n_all:,}" if n_own < n_all and not results.where else f"{n_own:,}"
     words = f"{n} designs over {over}" if over else f"{n} design{'' if n == '1' else 's'}"
     words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
     return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
