@@ -240,7 +240,7 @@ def _parse_dimension(text: str) -> tuple[Block, int]:
     if not (name.isascii() and name.isalpha()) and name not in BLOCKS:
         fix = "write dimensions as NAME(SIZE) joined by _, innermost first"
         raise SpecError(Fault(f"got {text!r}", "expected a dimension such as RI(4)", fix))
-    if name.casefold() in _TORI:
+    if name.casefold() in _TORI and name not in BLOCKS:
         rings = "_".join(f"RI({n})" for n in re.findall(r"\d+", size) or ("8", "8", "8"))
         fix = f"a torus is a ring along every axis: write {rings}"
         raise UnknownName(Fault(f"got {text.strip()!r}", "expected a known block", fix))

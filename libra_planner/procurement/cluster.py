@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from libra_planner.errors import SpecError
-from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
+from libra_planner.fabric.cluster import (
+    RAIL_ONLY,
+    WIRINGS,
+    ClusterNetwork,
+    ClusterOrder,
+    cluster_network,
+)
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, design_parts, switch_parts
 from libra_planner.fabric.realization import realize
-from libra_planner.fabric.topology import SwitchSettings, Topology
+from libra_planner.fabric.topology import RAIL, SwitchSettings, Topology
 from libra_planner.procurement.bill import (
     FIBRE,
     MEDIA,
@@ -26,6 +32,8 @@ from libra_planner.procurement.bill import (
 from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
 from libra_planner.procurement.quotes import quoted_bill
 
+_WIRING_OF = {RAIL: RAIL_ONLY}
+"""What orders of a cluster call the wiring of a stack: rails that share no switch."""
 _MANY_FREE, _MATERIAL = Decimal("0.25"), Decimal("0.01")
 """Share of a tier's ports, and of a network's price, from which free ports are worth a word."""
 
@@ -198,7 +206,8 @@ def _same_order(bought: Purchase) -> ClusterOrder | None:
         for i, one in list(enumerate(design.dimensions))[used[1] :]
         if one.asked_Bps
     ]
-    if settings is None or settings.wiring not in WIRINGS or len(tapers) not in (1, 2):
+    wiring = _WIRING_OF.get(settings.wiring, settings.wiring) if settings else ""
+    if settings is None or wiring not in WIRINGS or len(tapers) not in (1, 2):
         return None
     if settings.n_leaves or settings.n_spines or settings.n_parallel or settings.n_reserved:
         return None
@@ -212,7 +221,7 @@ def _same_order(bought: Purchase) -> ClusterOrder | None:
             port_Bps=settings.switch_port_Bps,
             uplink_Bps=settings.uplink_Bps,
             tapers=tuple(math.floor(1000 * taper + _ROUNDING) / 1000 for taper in tapers),
-            wiring=settings.wiring,
+            wiring=wiring,
             n_planes=settings.n_planes,
             most_hosts_per_leaf=settings.most_hosts_per_leaf,
         )

@@ -17,6 +17,7 @@ from libra_planner.procurement.readiness import open_points
 from libra_planner.search.rivals import rivals
 from libra_planner.units import format_time
 from libra_planner.views.report.decision import decision_section
+from libra_planner.views.report.strategies import strategy_section
 from libra_planner.workload.strategy import Strategy
 from tests.comparisons import compared_by
 
@@ -101,7 +102,7 @@ def test_rivals_are_all_that_the_model_has_faster_than_the_best_on_links() -> No
 
 def test_what_was_not_checked_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for one strategy, all others that might win are left."""
-    monkeypatch.setattr("libra_planner.studies.routed.MOST_STRATEGIES", 1)
+    monkeypatch.setattr("libra_planner.inputs.routed.MOST_STRATEGIES", 1)
     found = lp.load_plan(PLAN).optimize_routed("ecmp", seed=0).strategies
     assert found is not None
     assert len(found.ranked) == 1
@@ -177,7 +178,9 @@ def test_a_report_takes_the_strategy_that_is_best_on_links(plan: str, routed: Ro
     assert min(times, key=times.__getitem__) == found.words
     assert one.step_time_s == pytest.approx(times[found.words], rel=1e-9)
     assert found.model_s == pytest.approx(times[found.model_words], rel=1e-9)
-    [said] = [x for x in decision_section(compared_by(*asked)).lead if "best strategy on its" in x]
+    section = strategy_section(compared_by(*asked))
+    assert section is not None
+    [said] = [x for x in section.paragraphs if "best strategy on its" in x]
     assert f"{found.words}. The best in the model, {found.model_words}, would take" in said
     assert format_time(found.model_s) in said
 
@@ -191,7 +194,7 @@ def test_strategies_that_a_report_left_are_an_open_point(
     for policy in ("ecmp", "spray"):
         found = compared_by(*asked, policy)
         assert not any("searched on links" in point for point in open_points(found))
-    monkeypatch.setattr("libra_planner.studies.routed.MOST_STRATEGIES", 1)
+    monkeypatch.setattr("libra_planner.inputs.routed.MOST_STRATEGIES", 1)
     found = compared_by(*asked, "ecmp")
     assert any(point.startswith(told) for point in open_points(found))
     assert any(told in line for line in decision_section(found).lead)
