@@ -143,6 +143,9 @@ def free_ports_texts(comparison: Comparison) -> Iterator[str]:
             )
 
 
+_WORK = "work per dollar if its step stays as long"
+
+
 def _moves(comparison: Comparison, i: int) -> str:
     """Before whom a design would come with fewer switches, in words; empty for nobody."""
     designs, found = comparison.candidates, comparison.candidates[i].free_ports
@@ -152,7 +155,7 @@ def _moves(comparison: Comparison, i: int) -> str:
     left = 1 - float(found.most_saved_usd) / prices[i]
     moves = {
         name: [j for j in comparison.order if values[i] * left < values[j] < values[i]]
-        for name, values in {"price": prices, "work per dollar": comparison.worth}.items()
+        for name, values in {"price": prices, _WORK: comparison.worth}.items()
         if name == "price" or comparison.times_s is not None
     }
     told: dict[str, list[str]] = {}

@@ -452,9 +452,15 @@ register(
         "bill_message", "why there is no bill: what cannot be built, or has no price",
         kept=BILLED, is_late=True,
     ),
-    _memory("memory_bytes", "weights, gradients and optimizer states per NPU", screen=12),
     _memory(
-        "sharded_memory_bytes", "the least that ZeRO can need of it", heading="sharded", screen=13
+        "memory_bytes",
+        "weights, gradients and optimizer states per NPU; of whole models all that an NPU holds",
+        screen=12,
+    ),
+    _memory(
+        "sharded_memory_bytes",
+        "the least that ZeRO can need of it; null for whole models, whose plan says their stage",
+        heading="sharded", screen=13,
     ),
     *(
         _found(name, meaning, values=partial(values.degree, name), shown=place, dtype=dtype)

@@ -353,7 +353,7 @@ def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
         result.error_fraction[rows] = problem.step.error_fraction or np.nan
     memories = problem.step.memories.values()
     result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
-    least = (getattr(m, "sharded_bytes", m.total_bytes) for m in memories)
+    least = (m.sharded_bytes for m in memories if not isinstance(m, MemoryUse))
     result.sharded_memory_bytes[rows] = max(least, default=np.nan)
 
 

@@ -223,7 +223,10 @@ _PLAN_KEYS = tuple(dict.fromkeys([*PlanSpec.model_fields, *GroupPlanSpec.model_f
 
 
 def base_plan(document: Document, spec: SweepFile, beside: Path) -> tuple[Document, Path]:
-    """The plan as a document of its own, and the folder of its paths."""
+    """The plan as a document of its own, and the folder of its paths.
+
+    A bundled plan has none: those that a sweep puts into it are beside the sweep.
+    """
     if isinstance(spec.base, dict):
         return _part(document, ("base",)), beside
     if not isinstance(spec.base, str) or not spec.base:
@@ -232,7 +235,7 @@ def base_plan(document: Document, spec: SweepFile, beside: Path) -> tuple[Docume
     path = bundled.resolve("examples", spec.base, beside)
     document = read_document(path)
     refuse_other_kind(PlanSpec, document)
-    return document, path.parent
+    return document, path.parent if bundled.is_path(spec.base) else beside
 
 
 def _part(document: Document, key: Key) -> Document:

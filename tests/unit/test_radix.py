@@ -41,7 +41,10 @@ def test_free_ports_that_decide_against_a_design_are_said(plans) -> None:
     assert two.candidates[two.chosen].letter == "A"
     [said] = [text for text in open_points(two) if "ports of B" in text]
     assert said.startswith("5,120 of 8,192 leaf ports of B are free, and a network of fewer ")
-    assert ": B would come before A by price and by work per dollar; --set" in said
+    assert (
+        ": B would come before A by price and by work per dollar if its step stays as long; --set"
+        in said
+    )
     assert SET in said
     assert f"Open: {said}." in decision_section(two).lead
     filled = compared_by("half.yaml", "full.yaml", *quoted)

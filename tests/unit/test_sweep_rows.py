@@ -302,3 +302,32 @@ def test_an_optimum_has_the_money_of_json() -> None:
     ideal = lp.load_plan("01_gpt3_4d")
     found = ideal.evaluate(bandwidth_GBps=[300, 100, 75, 25])
     assert found.bill_fabric_usd == found.to_dict()["bill_fabric_usd"]
+
+
+def test_columns_that_are_named_are_shown_however_narrow_the_terminal(
+    swept, run, monkeypatch
+) -> None:
+    """Long texts are letters with a legend; nothing else makes room."""
+    monkeypatch.setenv("COLUMNS", "40")
+    there = swept(QUOTED)
+    names = ["row", "quotes", "nic", "objective", "status", "step_time_s", "cost_usd"]
+    shown = run("sweep", "show", there, "--columns", ",".join(names)).out.splitlines()
+    [head] = [line for line in shown if line.startswith(" row")]
+    for word in ("quotes", "nic", "objective", "status", "step time", "network cost"):
+        assert word in head
+    assert len(head) > 50
+
+
+def test_files_over_a_bundled_plan_are_beside_the_sweep(run, tmp_path, monkeypatch) -> None:
+    """Of a file its folder, of a map the working directory."""
+    quotes = "item,price,seller,date\nnic-400g,1200,Acme,2026-11-02\n"
+    (tmp_path / "own.csv").write_text(quotes)
+    text = "base: 0e_rails_2to1\naxes: {taper: [2, 4]}\n"
+    text += 'set: {quotes: own.csv, constraints: ["leaf == 50 GB/s", "taper(spine) == {taper}"]}\n'
+    (tmp_path / "sweep.yaml").write_text(text)
+    assert run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run").code == 0
+    monkeypatch.chdir(tmp_path)
+    rules = ["leaf == 50 GB/s", "taper(spine) == {taper}"]
+    spec = {"base": "0e_rails_2to1", "axes": {"taper": [2, 4]}}
+    found = lp.sweep({**spec, "set": {"quotes": "own.csv", "constraints": rules}}, "mapped")
+    assert len(found.to_frame()) == 2

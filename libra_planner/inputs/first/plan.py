@@ -237,8 +237,13 @@ class FirstPlan:
 
     @property
     def n_groups(self) -> int:
-        """Groups of nodes that share the leaves of all rails; without spines one."""
-        return self.n_nodes // nodes_per_leaf(self.n_nodes)
+        """Groups of nodes that share the leaves of all rails; without spines one.
+
+        Spines that do not join the rails are not needed where a switch has a port for every node.
+        """
+        n_groups = self.n_nodes // nodes_per_leaf(self.n_nodes)
+        has_own_spines = n_groups * self.domain.n_npus > _RADIX
+        return 1 if has_own_spines and self.n_nodes <= _RADIX else n_groups
 
     @property
     def topology(self) -> str:

@@ -87,7 +87,8 @@ def _print_table(console: Console, table: Table) -> None:
     """A table, what its letters stand for, and what has no room in it."""
     shown = _with_bars(table, console) if table.bar is not None else table
     shown, legend = _fitting(shown, console.width)
-    console.print(rich_table(shown), crop=False)
+    # A table that nothing makes narrower keeps its columns: lines are longer than the terminal.
+    console.print(rich_table(shown), crop=False, width=max(console.width, _width(shown)))
     for line in legend:
         console.print(visible(line), markup=False, soft_wrap=not console.is_terminal)
     there = [name for name in (*table.dispensable, *table.last) if name in table.headings]

@@ -84,9 +84,9 @@ def _named_table(
 ) -> Block:
     """Rows in columns that the reader has named."""
     headings = {name: _heading(one, units) for name, one in shown.items()}
-    texts = (headings[name] for name, one in shown.items() if one.is_text)
+    texts = tuple(headings[name] for name, one in shown.items() if one.is_text)
     cells = ([_cell(one, row[name]) for name, one in shown.items()] for row in rows)
-    return table("", "", headings.values(), cells, left=tuple(texts))
+    return table("", "", headings.values(), cells, left=texts, keyed=texts)
 
 
 def answer_words(
