@@ -240,6 +240,7 @@ class Table:
     bar : heading of a column of fractions that a terminal draws as bars, if it has room.
     is_folded : whether a page shows it only to those who open it.
     off_page : headings of columns that a page leaves to workbook, CSV and Markdown.
+    is_asked : whether the reader named the columns: a narrow terminal has all of them.
     """
 
     key: str
@@ -257,6 +258,7 @@ class Table:
     bar: str | None = None
     is_folded: bool = False
     off_page: tuple[str, ...] = ()
+    is_asked: bool = False
 
     @property
     def all_rows(self) -> tuple[tuple[Cell, ...], ...]:

@@ -313,7 +313,7 @@ def test_columns_that_are_named_are_shown_however_narrow_the_terminal(
     names = ["row", "quotes", "nic", "objective", "status", "step_time_s", "cost_usd"]
     shown = run("sweep", "show", there, "--columns", ",".join(names)).out.splitlines()
     [head] = [line for line in shown if line.startswith(" row")]
-    for word in ("quotes", "nic", "objective", "status", "step time", "network cost"):
+    for word in ("quotes", "GB/s", "objective", "status", "step time", "network cost"):
         assert word in head
     assert len(head) > 50
 

@@ -87,8 +87,10 @@ def _print_table(console: Console, table: Table) -> None:
     """A table, what its letters stand for, and what has no room in it."""
     shown = _with_bars(table, console) if table.bar is not None else table
     shown, legend = _fitting(shown, console.width)
-    # A table that nothing makes narrower keeps its columns: lines are longer than the terminal.
-    console.print(rich_table(shown), crop=False, width=max(console.width, _width(shown)))
+    room = console.width
+    console.width = max(room, _width(shown)) if table.is_asked else room
+    console.print(rich_table(shown), crop=False)
+    console.width = room
     for line in legend:
         console.print(visible(line), markup=False, soft_wrap=not console.is_terminal)
     there = [name for name in (*table.dispensable, *table.last) if name in table.headings]

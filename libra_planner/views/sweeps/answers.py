@@ -86,7 +86,7 @@ def _named_table(
     headings = {name: _heading(one, units) for name, one in shown.items()}
     texts = tuple(headings[name] for name, one in shown.items() if one.is_text)
     cells = ([_cell(one, row[name]) for name, one in shown.items()] for row in rows)
-    return table("", "", headings.values(), cells, left=texts, keyed=texts)
+    return table("", "", headings.values(), cells, left=texts, keyed=texts, is_asked=True)
 
 
 def answer_words(
