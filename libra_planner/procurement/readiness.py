@@ -124,6 +124,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     if text := unrouted_text(comparison):
         yield text
     yield from free_ports_texts(comparison)
+    yield from cage_texts(one)
 
 
 def free_ports_texts(comparison: Comparison) -> Iterator[str]:

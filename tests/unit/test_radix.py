@@ -93,8 +93,11 @@ def test_modules_of_cages_with_several_ports_are_an_assumption(plans) -> None:
     assert f"{n_ends:,} optic-400g-sr4 at its ports" in own[0]
     bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
     Path("own-parts.yaml").write_text(bundled.replace("    ports_per_cage: 2\n", ""))
-    [single] = compared_by("own.yaml", "--parts", "own-parts.yaml").candidates
+    assert [x for x in open_points(comparison) if "module for each" in x] == [*cage_texts(one)]
+    alone = compared_by("own.yaml", "--parts", "own-parts.yaml")
+    [single] = alone.candidates
     assert not shared_cages(single)
+    assert not any("module for each" in x for x in open_points(alone))
     assert single.bill.total_usd == one.bill.total_usd
 
 
