@@ -280,8 +280,7 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
     words : options of the command that say where prices are from.
     """
     network, of = found.network, f"{found.n_free_ports:,} of {found.n_ports:,} ports"
-    n_networks = network.order.n_networks
-    parts = [counted(n_networks * n, tier) for tier, n in network.clos.n_switches.items()]
+    parts = [counted(n, tier) for tier, n in network.clos.n_switches.items()]
     tapers = " and ".join(f"{taper:.4g}:1" for taper in network.tapers)
     switches = f"{', '.join(parts[:-1])} and {parts[-1]} at {tapers}" if tapers else parts[0]
     free, saved = round_usd(found.usd).shown, round_usd(found.saved_usd).shown

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.procurement.readiness import cage_texts, open_points, shared_cages
+from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
@@ -108,3 +109,24 @@ def test_only_a_switch_has_cages(plans, run) -> None:
     done = run("report", "own.yaml", "--parts", "wrong.yaml", "-o", "r")
     assert done.code == 2
     assert "got ports_per_cage of a optic, expected it of a switch only" in done.err
+
+
+def test_free_ports_of_rails_apart_are_said_too(plans) -> None:
+    """Counts and command are of all rails, as `fabric` has them."""
+    apart = ("--set", "fabric.realization.wiring=rail_only")
+    [one] = compared_by("half.yaml", *apart).candidates
+    assert one.free_ports is not None
+    assert one.free_ports.setting == SET
+    assert one.free_ports.network.order.n_networks == 8
+    said = free_ports_text(one.free_ports)
+    assert "nodes need 32 leaves and 8 spines at 2:1" in said
+    assert "--wiring rail_only" in said
+
+
+def test_rails_that_fit_a_switch_have_no_spines(run, tmp_path) -> None:
+    """64 racks of 72: a switch of 64 ports for each rail joins them all; 65 would not fit."""
+    asked = ("--model", "llama3-70b", "--npu", "gb200", "--nic", "800Gbps", "--taper", "1")
+    for n_racks, topology in ((64, "SW(72)_SW(64)"), (96, "SW(72)_[SW(32)_SW(3)]")):
+        plan = tmp_path / f"{n_racks}.yaml"
+        assert run("init", *asked, "--npus", str(72 * n_racks), "-o", plan).code == 0
+        assert f"topology: {topology} " in plan.read_text()

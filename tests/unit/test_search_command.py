@@ -20,10 +20,12 @@ from libra_planner.errors import SpecError
 from libra_planner.inputs.plans import open_plan
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.search.plans import plan_search
+from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.store import RunDirectory
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.bought.whole_ports import port_notes
+from libra_planner.views.sweeps.remarks import remarks
 
 PAGE = Path(__file__).parents[2] / "docs" / "search.md"
 SMALL = ["search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "16"]
@@ -453,6 +455,8 @@ def test_a_checked_sweep_takes_the_best_strategy_on_links(tmp_path: Path, printe
     file.write_text(json.dumps(spec))
     found, given = sweep(file, run).sql("SELECT * FROM designs ORDER BY row").dicts()
     assert (given["n_on_links"], given["pp"]) == (None, 4)
+    told = " ".join(remarks(Results.at(run)))
+    assert "Strategies within 14% of each other are a tie" in told
     plan = tmp_path / "row.yaml"
     plan.write_text(design_plan(RunDirectory(run), 0))
     checked = printed("check", str(plan), "--seeds", "1")

@@ -15,6 +15,7 @@ from libra_planner.errors import Infeasible, PlannerError
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
+from libra_planner.step.bands import STRATEGY_TIE_FRACTION
 from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.probe import (
@@ -92,6 +93,8 @@ def _remarks(results: Results) -> Iterator[_Remark]:
         yield from _excess(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
+    if "parallelism_found" in results.columns:
+        yield from _strategy_ties(results)
     yield from _over_rule(results)
     yield from _unused_quotes(results)
     if results.cost_column == "bill_usd":
@@ -197,6 +200,17 @@ def _measure(results: Results, objective: str) -> str:
     if results.cost_column not in results.columns:
         return time
     return {"cost": cost, "performance_per_cost": f"{time} times {cost}"}.get(objective, time)
+
+
+def _strategy_ties(results: Results) -> Iterator[_Remark]:
+    """That rows of different strategies come in no sure order, where any two are a tie (C23)."""
+    time = results.need(results.time_column)
+    query = f"SELECT parallelism_found, min({time}) FROM designs WHERE {time} > 0 GROUP BY 1"
+    times = sorted(seconds for text, seconds in results.sql(query).rows if text)
+    if len(times) > 1 and times[1] <= times[0] * (1 + STRATEGY_TIE_FRACTION):
+        what = f"strategies within {STRATEGY_TIE_FRACTION:.0%} of each other are a tie"
+        text = f"{what.capitalize()}: published runs tell no order; search PLAN ranks them"
+        yield _Remark(text, what)
 
 
 def _band(results: Results) -> Iterator[_Remark]:
