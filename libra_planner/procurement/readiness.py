@@ -202,6 +202,13 @@ def cage_texts(one: Candidate) -> Iterator[str]:
         )
 
 
+def short_cage_texts(one: Candidate) -> Iterator[str]:
+    """The same for a first page."""
+    for (switch, n_ports, module), n_ends in shared_cages(one).items():
+        cages = f"cages of {n_ports} ports of {switch}"
+        yield f"{n_ends:,} {module} stand in {cages}, one for each port"
+
+
 def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:
     """Whose open strategies may be beaten on links by others, in words; empty for none.
 

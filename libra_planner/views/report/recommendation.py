@@ -16,9 +16,9 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     assumed_fraction,
     blocked,
-    cage_texts,
     free_ports_texts,
     is_mostly_assumed,
+    short_cage_texts,
     unquoted_text,
     unrouted_text,
     used_in,
@@ -97,7 +97,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield from rules_of_ports(one)
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
-        yield from (f"Open: {text}." for text in cage_texts(one))
+        yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield f"{_certainty(one)} {band_text(one)}"
