@@ -453,14 +453,12 @@ register(
         kept=BILLED, is_late=True,
     ),
     _memory(
-        "memory_bytes",
-        "weights, gradients and optimizer states per NPU; of whole models all that an NPU holds",
-        screen=12,
+        "memory_bytes", screen=12,
+        meaning="weights, gradients and optimizer states per NPU; of whole models all it holds",
     ),
     _memory(
-        "sharded_memory_bytes",
-        "the least that ZeRO can need of it; null for whole models, whose plan says their stage",
-        heading="sharded", screen=13,
+        "sharded_memory_bytes", heading="sharded", screen=13,
+        meaning="the least that ZeRO can need of it; null for whole models, whose plan has a stage",
     ),
     *(
         _found(name, meaning, values=partial(values.degree, name), shown=place, dtype=dtype)
