@@ -102,8 +102,10 @@ def test_an_open_taper_is_chosen(run) -> None:
         ("llama3-70b h100-sxm 2048 --nic 400Gbps --taper 2:1", "SW(8)_[SW(32)_SW(8)]", [50, 2], {"leaf": 64, "spine": 16}),
         # 64 groups of 8 rails: 512 leaves are more than 64 ports, so each rail has its 16 spines.
         ("deepseek-v3 b200-sxm 16384 --taper 2", "SW(8)_[SW(32)_SW(64)]", [50, 2], {"leaf": 512, "spine": 128}),
-        # 64 racks of 72: 72 rails of 2 leaves, 32 links up each on one spine.
-        ("mixtral-8x7b gb300 4608", "SW(72)_[SW(32)_SW(2)]", [100, 1], {"leaf": 144, "spine": 72}),
+        # 64 racks of 72: a switch of 64 ports joins each of the 72 rails, without spines.
+        ("mixtral-8x7b gb300 4608", "SW(72)_SW(64)", [100], {"leaf": 72}),
+        # 96 racks: 72 rails of 3 leaves, 32 links up each on 2 spines.
+        ("mixtral-8x7b gb300 6912", "SW(72)_[SW(32)_SW(3)]", [100, 1], {"leaf": 216, "spine": 144}),
     ],
 )  # fmt: skip
 def test_plans_load_and_are_built(
