@@ -47,8 +47,7 @@ _FEWEST_PER_LEAF = NODES_PER_LEAF // 2
 _SEQUENCES = (512, 2048)
 """Between which the sequences of a step lie, where nobody says and the NPUs allow it."""
 _OF_EXPERTS = (8192, 16384)
-"""The same of models with experts: DeepSeek-V3 took 15,360 of 4,096 tokens (arXiv 2412.19437, 4.2),
-Kimi K2 67 million tokens (arXiv 2507.20534, 2.5)."""
+"""The same of models with experts: assumed, about the 15,360 of DeepSeek-V3."""
 _COMMENTS_AT = 44
 OPEN = "open"
 """Taper that ``optimize`` chooses, by performance per cost."""
