@@ -255,7 +255,9 @@ class Candidate:
     @cached_property
     def free_ports(self) -> cluster.FreePorts | None:
         """Ports that no cable needs, where a network of fewer switches does the same."""
-        return cluster.free_ports(self.bought, self.proposal.shop)
+        own, prices = self.proposal, self.proposal.problem.prices
+        only_stacks = prices.choice is not None
+        return cluster.free_ports(self.bought, own.shop, own.npu, only_stacks=only_stacks)
 
     @property
     def injected_Bps(self) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
 from libra_planner.errors import SpecError
@@ -15,9 +15,8 @@ from libra_planner.fabric.cluster import (
     ClusterOrder,
     cluster_network,
 )
-from libra_planner.fabric.parts import HOST_LEAF, CableParts, design_parts, switch_parts
-from libra_planner.fabric.realization import realize
-from libra_planner.fabric.topology import RAIL, SwitchSettings, Topology
+from libra_planner.fabric.parts import HOST_LEAF, CableParts, switch_parts
+from libra_planner.fabric.topology import RAIL, SwitchSettings
 from libra_planner.procurement.bill import (
     FIBRE,
     MEDIA,
@@ -27,8 +26,10 @@ from libra_planner.procurement.bill import (
     Bill,
     Line,
     Need,
+    Part,
     with_one_stock,
 )
+from libra_planner.procurement.bought.refills import Refill, best_refill
 from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
 from libra_planner.procurement.quotes import quoted_bill
 
@@ -98,9 +99,7 @@ class FreePorts:
     usd : what these ports are of the price of the tier's switches, without spares.
     network : of the same hosts, NICs and taper, whose leaves need not hold equal groups.
     saved_usd : that it costs less, spares and support included.
-    refill : the topology of the plan with equal groups that fill the switches better, at least
-        cost; ``None`` where there are none, or they save too little.
-    refill_saved_usd : that it costs less.
+    refill : the plan of fewer switches that saves most; ``None`` where no plan saves enough.
     """
 
     tier: str
@@ -109,25 +108,38 @@ class FreePorts:
     usd: Decimal
     network: ClusterNetwork
     saved_usd: Decimal
-    refill: Topology | None = None
-    refill_saved_usd: Decimal = Decimal(0)
+    refill: Refill | None = None
 
     @property
     def setting(self) -> str:
         """What makes the refill of a plan, for the command line; empty where there is none."""
-        return f'--set "fabric.topology={self.refill}"' if self.refill else ""
+        return self.refill.options if self.refill else ""
 
     @property
-    def most_saved_usd(self) -> Decimal:
-        """Of both networks, that which costs less."""
-        return max(self.saved_usd, self.refill_saved_usd)
+    def less_usd(self) -> Decimal:
+        """What fewer switches save: the plan that has them, else the network without one."""
+        return self.refill.saved_usd if self.refill else self.saved_usd
+
+    @property
+    def n_switches(self) -> Mapping[str, int]:
+        """Switches by tier of what saves that."""
+        found = self.network.clos.n_switches
+        return self.refill.n_switches if self.refill else {k: n for k, n in found.items() if n}
 
 
-def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
+def free_ports(
+    bought: Purchase, shop: FabricShop, npu: Part | None = None, *, only_stacks: bool = False
+) -> FreePorts | None:
     """The free ports of a stack's switches; ``None`` where they are few, or nothing is cheaper.
 
     Many are a quarter of a tier's, if the other network saves a hundredth of the price, too.
     Both are at the prices of the shop, without NICs, of which both have as many.
+
+    Parameters
+    ----------
+    bought, shop : the design, and where it is bought.
+    npu : the plan's NPU, whose power decides on racks; ``None`` for that of the assumptions.
+    only_stacks : whether the plan must have its tiers in brackets (``prices: bill``).
     """
     order = _same_order(bought)
     if order is None:
@@ -149,36 +161,9 @@ def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
         return None
     tier = wasted.tier.rpartition(", ")[2]
     counts = wasted.n_free_ports, wasted.n_ports
-    refill_usd, refill = min(_refills(bought, shop), key=lambda x: x[0], default=(Decimal(0), None))
-    if refill is None or own.total_usd - refill_usd < least_usd:
-        return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd)
-    less_usd = own.total_usd - refill_usd
-    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill, less_usd)
-
-
-def _refills(bought: Purchase, shop: FabricShop) -> Iterator[tuple[Decimal, Topology]]:
-    """The same NPUs with other equal groups on the leaves, and what their switches cost.
-
-    Bandwidths asked for are the same, so are the tapers that whole links have at most.
-    """
-    design, [tiers] = bought.design, bought.design.topology.stacks
-    asked_Bps, sizes = [one.asked_Bps for one in design.dimensions], design.topology.sizes
-    n_inside = sizes[tiers[0]] * sizes[tiers[1]]
-    for n in (n for n in range(2, n_inside // 2 + 1) if n_inside % n == 0 and n != sizes[tiers[0]]):
-        own = dict(zip(tiers, (n, n_inside // n), strict=False))
-        dimensions = tuple(
-            replace(one, size=own.get(i, one.size))
-            for i, one in enumerate(design.topology.dimensions)
-        )
-        topology = replace(design.topology, dimensions=dimensions)
-        try:
-            built = realize(topology, asked_Bps, design.realization)
-        except SpecError:
-            continue
-        other = replace(bought, design=built, parts=design_parts(built).dimensions)
-        found = _of_stack(other, shop)
-        if not found.missing:
-            yield found.total_usd, topology
+    taper = None if only_stacks or len(order.tapers) != 1 else order.tapers[0]
+    refill = best_refill(bought, shop, npu, taper, least_usd)
+    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill)
 
 
 def _of_stack(bought: Purchase, shop: FabricShop) -> Bill:

@@ -11,7 +11,9 @@ from libra_planner.costs.quotes import Quote, without_end
 from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
+from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_usd
@@ -129,19 +131,33 @@ def open_points(comparison: Comparison) -> Iterator[str]:
 
 def free_ports_texts(comparison: Comparison) -> Iterator[str]:
     """Free ports of the design to buy, and of others where fewer switches change the order."""
+    for one, found, first in told_free_ports(comparison):
+        yield free_ports_text(one, found, first)
+
+
+def told_free_ports(comparison: Comparison) -> Iterator[tuple[Candidate, FreePorts, str]]:
+    """Those designs, their free ports, and before whom fewer switches would put them, in words."""
     for i in comparison.order:
         one = comparison.candidates[i]
         first = "" if i == comparison.chosen else _moves(comparison, i)
         if (found := one.free_ports) and (i == comparison.chosen or first):
-            free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports"
-            saved, refilled = (
-                format_usd(float(x)) for x in (found.saved_usd, found.refill_saved_usd)
-            )
-            plan = f"; {found.setting} costs {refilled} less" if found.refill else ""
-            yield (
-                f"{free} of {one.letter} are free, and a network of fewer switches costs {saved} "
-                f"less{first}{plan}"
-            )
+            yield one, found, first
+
+
+def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
+    """What fewer switches save, and the plan that has them.
+
+    Parameters
+    ----------
+    one, found : a design, and its free ports.
+    first : before whom that would put it, in words.
+    """
+    free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
+    fewer = f"a network of fewer switches ({tiers_text(found.n_switches)})"
+    plan = f"; its plan is {found.refill.short}" if found.refill else ""
+    return (
+        f"{free} are free, and {fewer} costs {format_usd(float(found.less_usd))} less{first}{plan}"
+    )
 
 
 _WORK = "work per dollar if its step stays as long"
@@ -153,7 +169,7 @@ def _moves(comparison: Comparison, i: int) -> str:
     if found is None:
         return ""
     prices = [float(one.bill.total_usd) for one in designs]
-    left = 1 - float(found.most_saved_usd) / prices[i]
+    left = 1 - float(found.less_usd) / prices[i]
     moves = {
         name: [j for j in comparison.order if values[i] * left < values[j] < values[i]]
         for name, values in {"price": prices, _WORK: comparison.worth}.items()

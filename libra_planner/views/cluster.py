@@ -14,6 +14,7 @@ from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
 from libra_planner.procurement.bought.choices import choice_text, open_choices
+from libra_planner.procurement.bought.refills import Refill, tiers_text
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
@@ -272,25 +273,37 @@ def _moved(network: ClusterNetwork, grown: ClusterNetwork) -> str:
 
 
 def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
-    """What a design pays for free ports, and the command that sizes a network of fewer switches.
+    """What a design pays for free ports, and how to have fewer switches.
+
+    That is a plan where one has them, else the command that sizes such a network.
 
     Parameters
     ----------
     found : of the design.
-    words : options of the command that say where prices are from.
+    words : options of other commands that say where prices are from.
     """
     network, of = found.network, f"{found.n_free_ports:,} of {found.n_ports:,} ports"
-    parts = [counted(n, tier) for tier, n in network.clos.n_switches.items()]
+    free, saved = round_usd(found.usd).shown, round_usd(found.less_usd).shown
+    head = f"{of} of its {plural(found.tier, 2)} stay free, {free} of their price. "
+    nodes = f"The same {network.order.n_hosts:,} nodes need {tiers_text(found.n_switches)}"
     tapers = " and ".join(f"{taper:.4g}:1" for taper in network.tapers)
-    switches = f"{', '.join(parts[:-1])} and {parts[-1]} at {tapers}" if tapers else parts[0]
-    free, saved = round_usd(found.usd).shown, round_usd(found.saved_usd).shown
-    less = f"{round_usd(found.refill_saved_usd).shown} less"
-    refill = f" Equal groups fill them better: {found.setting}, {less}." if found.refill else ""
-    return (
-        f"{of} of its {plural(found.tier, 2)} stay free, {free} of their price. The same "
-        f"{network.order.n_hosts:,} nodes need {switches}, {saved} less: "
-        f"{shlex.join(fabric_command(network.order, words))}. {_as_plan(network)}{refill}"
-    )
+    at = f" at {tapers}" * bool(tapers)
+    command = shlex.join(fabric_command(network.order, words))
+    if found.refill is not None:
+        is_same = found.refill.n_switches == {k: n for k, n in network.clos.n_switches.items() if n}
+        at, sizes = (at, f" {command} sizes it.") if is_same else ("", "")
+        bill = f"a bill that is {saved} less: {_refill_text(found.refill)}"
+        return f"{head}{nodes}{at}, {bill}{sizes}"
+    return f"{head}{nodes}{at}, {saved} less: {command}. {_as_plan(network)}"
+
+
+def _refill_text(found: Refill) -> str:
+    """The plan of a refill, and what its model knows of it."""
+    if found.is_stack:
+        return f"{found.words} fills the leaves with equal groups."
+    taper = f"{found.oversubscription:.4g}:1" if found.oversubscription else ""
+    costs = f" Its model does not know that its leaves are {taper}: --check does." * bool(taper)
+    return f"{found.words}.{costs}"
 
 
 def _as_plan(network: ClusterNetwork) -> str:

@@ -85,14 +85,16 @@ def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, 
     nics = 1045 * 1380 + 1024 * 60
     saved = _fabric_of(bill) - (Decimal(str(found["cost_usd"])) - nics)
     assert f"{saved / 1000:.0f}k less" in said
-    assert "so its step is not known" in said
+    assert 'PLAN@450,50 --set "fabric.topology=SW(8)_SW(128)"' in said
+    assert "Its model does not know that its leaves are 4:1" in said
 
 
 def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None:
     from libra_planner.procurement.readiness import open_points
 
     dear, full = (compared_by(f"t{x}.yaml", "--prices", "q.csv") for x in (4, 1))
-    told = "768 of 2,048 leaf ports of A are free, and a network of fewer switches costs $225.55k"
+    told = "768 of 2,048 leaf ports of A are free, and a network of fewer switches (24 "
+    told += "leaves and 6 spines) costs $225.55k"
     assert any(point.startswith(told) for point in open_points(dear))
     assert full.candidates[0].free_ports is None
     assert not any("ports of A are free" in point for point in open_points(full))
@@ -106,7 +108,7 @@ def test_a_first_plan_says_which_ports_stay_free(run, tmp_path, monkeypatch) -> 
     told = run("init", *asked, "--taper", "4", "-o", "t4.yaml").err
     assert "576 of 1,536 ports of its leaves stay free" in told
     assert "libra-planner fabric --hosts 96 --nic 400Gbps --taper 4" in told
-    assert "A plan has it as [SW(48)_SW(2)]." in told
+    assert 'PLAN@450,50,12.5 --set "fabric.topology=SW(8)_[SW(48)_SW(2)]"' in told
     plan = Path("t4.yaml").read_text().replace("[SW(32)_SW(3)]", "[SW(48)_SW(2)]")
     Path("own.yaml").write_text(plan.replace("parallelism: auto", "parallelism: {tp: 8, dp: 96}"))
     [one] = compared_by("own.yaml", "--set", "global_batch=768").candidates

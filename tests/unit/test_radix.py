@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from libra_planner.procurement.readiness import cage_texts, open_points, shared_cages
+from libra_planner.units import format_usd
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.decision import decision_section
@@ -43,17 +45,17 @@ def test_free_ports_that_decide_against_a_design_are_said(plans) -> None:
     [said] = [text for text in open_points(two) if "ports of B" in text]
     assert said.startswith("5,120 of 8,192 leaf ports of B are free, and a network of fewer ")
     assert (
-        ": B would come before A by price and by work per dollar if its step stays as long; --set"
+        ": B would come before A by price and by work per dollar if its step stays as long; its plan"
         in said
     )
-    assert SET in said
+    assert f"{SET}" in said
+    assert "(32 leaves and 8 spines)" in said
     assert f"Open: {said}." in decision_section(two).lead
     filled = compared_by("half.yaml", "full.yaml", *quoted)
     half, full = (float(one.bill.total_usd) for one in filled.candidates)
     found = filled.candidates[0].free_ports
-    # Racks follow the number of switches: they are no part of the network.
-    racks = [x.bill.usd_by(lambda line: line.part.name)["rack"] for x in filled.candidates]
-    assert half - full - float(racks[0] - racks[1]) == pytest.approx(float(found.refill_saved_usd))
+    assert found.refill is not None
+    assert full == pytest.approx(half - float(found.refill.saved_usd), abs=0.001)
     assert compared_by("own.yaml", "full.yaml", *quoted).chosen == 1
 
 
@@ -80,6 +82,7 @@ def test_an_option_of_more_ports_is_not_beaten_by_its_free_ports_in_silence(run)
         for more in ((), full)
     ]
     assert bills[1] < found["bill"]["usd"] < bills[0]
+    assert f"costs {format_usd(bills[0] - bills[1])} less" in note
 
 
 def test_modules_of_cages_with_several_ports_are_an_assumption(plans) -> None:
@@ -119,8 +122,25 @@ def test_free_ports_of_rails_apart_are_said_too(plans) -> None:
     assert one.free_ports.setting == SET
     assert one.free_ports.network.order.n_networks == 8
     said = free_ports_text(one.free_ports)
-    assert "nodes need 32 leaves and 8 spines at 2:1" in said
-    assert "--wiring rail_only" in said
+    assert "nodes need 32 leaves and 8 spines, a bill" in said
+
+
+def test_free_ports_name_a_plan_whose_leaves_hold_no_equal_groups(plans, run) -> None:
+    """256 nodes on leaves of 64 ports at 2:1 need 56 leaves: run as it says, its bill is that."""
+    compared = compared_by("own.yaml")
+    [one] = compared.candidates
+    assert one.free_ports
+    assert one.free_ports.refill
+    refill = one.free_ports.refill
+    plan, *words = shlex.split(refill.words)
+    assert (plan, words[1]) == ("PLAN@450,50", "fabric.topology=SW(8)_SW(256)")
+    [other] = compared_by(plan.replace("PLAN", "own.yaml"), *words).candidates
+    assert one.bill.total_usd - other.bill.total_usd == refill.saved_usd > 0
+    counts = {"leaf": 56, "spine": 19}
+    assert refill.n_switches == counts == other.bought.design.dimensions[1].fabric.n_switches
+    [note] = [x for x in decision_section(compared).paragraphs if "Open for A" in x]
+    assert refill.words in note
+    assert "56 leaves and 19 spines" in note
 
 
 def test_rails_that_fit_a_switch_have_no_spines(run, tmp_path) -> None:

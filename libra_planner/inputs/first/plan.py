@@ -29,7 +29,7 @@ from libra_planner.plan.prices import load_price_book
 from libra_planner.plan.quotes import CHOSEN, OFFERED, OPTIONAL, PER_GBPS, PERCENT, REQUIRED
 from libra_planner.plan.scale_up import experts_notes, trained_models
 from libra_planner.procurement.cluster import FreePorts, free_ports
-from libra_planner.procurement.lines import Book, FabricShop, purchase
+from libra_planner.procurement.lines import purchase
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.step.collectives.measured import measured_npu
@@ -430,8 +430,8 @@ class FirstPlan:
         problem = opened.base
         network = (self.nic_Bps, self.nic_Bps / (self.taper or 1))[: 1 + (self.n_groups > 1)]
         inside = self.domain.bandwidth_Bps(problem.topology)
-        catalogue = load_parts()
-        bought = purchase(problem, np.array([*inside, *network]), catalogue.parts)
+        bills = opened.bills
+        bought = purchase(problem, np.array([*inside, *network]), bills.catalogue.parts)
         plan = replace(
             self,
             has_experts=any(one.experts for one in trained_models(problem)),
@@ -439,8 +439,8 @@ class FirstPlan:
         )
         if self.is_open:
             return plan, None
-        shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
-        return plan._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop)
+        shop, npu = bills.shop(problem), bills.npu(opened.with_degrees, beside)
+        return plan._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop, npu)
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""

@@ -10,6 +10,7 @@ import numpy as np
 from libra_planner.costs.bills import BillTable, FabricOption
 from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem
+from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.step.expression import Array
 from libra_planner.units import format_usd
 
@@ -39,7 +40,7 @@ def free_port_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[
     values = _values(problem, bills)
     for other in dict.fromkeys((*_alike(bills, row), *_best(problem, bills, values))):
         found = _free_ports(problem, bills.options[other])
-        left = 1 - float(found.most_saved_usd) / bills.usd[other] if found else 1.0
+        left = 1 - float(found.less_usd) / bills.usd[other] if found else 1.0
         if found and (other == row or values[other] * left < values[row] <= values[other]):
             yield _text(problem, bills.options[other], found, is_best=other == row)
 
@@ -88,16 +89,16 @@ def _free_ports(problem: Problem, option: FabricOption) -> FreePorts | None:
     design = realize(problem.topology, option.bandwidth_Bps, links)
     parts = design_parts(design).dimensions
     bought = Purchase(design, parts, links.networks, (), problem.scale_up)
-    return free_ports(bought, Bills().shop(problem))
+    return free_ports(bought, Bills().shop(problem), only_stacks=True)
 
 
 def _text(problem: Problem, option: FabricOption, found: FreePorts, *, is_best: bool) -> str:
     """How many ports stay free, and what fills them."""
     free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports stay free"
-    saved, refilled = (format_usd(float(x)) for x in (found.saved_usd, found.refill_saved_usd))
     then = "" if is_best else ", and would then come before this option"
-    plan = f"; {found.setting} costs {refilled} less" if found.refill else ""
+    plan = f"; its plan is {found.setting}" if found.refill else ""
     return (
         f"{option.text(problem.topology.tiers)}: {free} at the groups of this plan, and a network "
-        f"of fewer switches costs {saved} less{then}{plan}"
+        f"of fewer switches ({tiers_text(found.n_switches)}) costs "
+        f"{format_usd(float(found.less_usd))} less{then}{plan}"
     )

@@ -22,7 +22,7 @@ from libra_planner.views.report.designs import faster_text, ports_text, time_bas
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
     difference_table,
-    free_ports_line,
+    free_ports_lines,
     lead,
     points,
     price_text,
@@ -44,7 +44,7 @@ def decision_section(comparison: Comparison) -> Section:
     notes = (
         time_basis(comparison),
         _firmness(comparison),
-        free_ports_line(comparison),
+        *free_ports_lines(comparison),
     )
     sentences = (
         ports_text(comparison),

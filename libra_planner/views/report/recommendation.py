@@ -19,6 +19,7 @@ from libra_planner.procurement.readiness import (
     free_ports_texts,
     is_mostly_assumed,
     short_cage_texts,
+    told_free_ports,
     unquoted_text,
     unrouted_text,
     used_in,
@@ -136,11 +137,11 @@ def _unchecked_text(comparison: Comparison) -> str:
     return f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
 
 
-def free_ports_line(comparison: Comparison) -> str:
-    """How many ports of the design to buy stay free, and what sizes fewer; empty for few."""
-    one, words = comparison.candidates[comparison.chosen], _price_words(comparison)
-    free = one.free_ports
-    return "" if free is None else f"Open for {one.letter}: {free_ports_text(free, words)}"
+def free_ports_lines(comparison: Comparison) -> Iterator[str]:
+    """How many ports stay free where that is open, and how to have fewer switches."""
+    words = _price_words(comparison)
+    for one, found, _ in told_free_ports(comparison):
+        yield f"Open for {one.letter}: {free_ports_text(found, words)}"
 
 
 def _price_words(comparison: Comparison) -> list[str]:
