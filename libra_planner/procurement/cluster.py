@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -29,6 +29,7 @@ from libra_planner.procurement.bill import (
     Part,
     with_one_stock,
 )
+from libra_planner.procurement.bought.choices import Naming, refuse_unfit
 from libra_planner.procurement.bought.refills import Refill, best_refill
 from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
 from libra_planner.procurement.quotes import quoted_bill
@@ -41,7 +42,16 @@ _MANY_FREE, _MATERIAL = Decimal("0.25"), Decimal("0.01")
 _ROUNDING = 1e-6
 
 
-def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2) -> Bill:
+PART = "--part"
+"""Where a command names parts."""
+
+
+def cluster_bill(
+    network: ClusterNetwork,
+    shop: FabricShop,
+    n_per_fibre: int = 2,
+    named: Mapping[str, Sequence[str]] | None = None,
+) -> Bill:
     """NICs, switches by tier, cables and optics by layer.
 
     Parameters
@@ -49,8 +59,19 @@ def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2
     network : what is built.
     shop : where it is bought.
     n_per_fibre : as :meth:`~libra_planner.fabric.cluster.ClusterNetwork.transceivers` has it.
+    named : names of parts by kind, which stand in for all others of their kind.
+
+    Raises
+    ------
+    SpecError
+        For names of no part, or of parts that do not fit.
     """
-    lines = [line for line in _lines(network, shop, n_per_fibre) if line.n_units]
+    own = {kind: tuple(names) for kind, names in (named or {}).items()}
+    if own:
+        needs = [*_needs(network, shop, n_per_fibre)]
+        refuse_unfit([Naming(0, own, needs, flag=PART)], shop.parts)
+    settings = SwitchSettings(parts=tuple(own.items()))
+    lines = [line for line in _lines(network, shop, n_per_fibre, settings) if line.n_units]
     return quoted_bill(Bill(with_one_stock(lines)), shop.quotes, shop.assumptions.tax_fraction)
 
 
@@ -67,25 +88,49 @@ def _lines(
     switch = shop.choice(Need((SWITCH,), order.speed_Bps, n_ports=radix), named)
     for tier in switch_parts(clos, order.settings, network.links[HOST_LEAF]):
         yield bought_line(tier.tier, switch, tier.n_switches)
-    speeds = (clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
-    n_managers = order.n_management_links
-    cables = network.cables | {HOST_LEAF: network.cables[HOST_LEAF] - n_managers}
-    links = network.links | {HOST_LEAF: network.links[HOST_LEAF] - n_managers}
     if n_per_fibre == 2:
-        for (joins, n_cables), speed_Bps in zip(cables.items(), speeds, strict=True):
-            whole_Bps = speed_Bps * max(1, links[joins] // max(1, n_cables))
-            own = CableParts(joins, n_cables, whole_Bps, 2 * n_cables)
-            yield from shop.cable_lines(joins, own, named)
-        own = CableParts(HOST_LEAF, n_managers, clos.host_Bps, 2 * n_managers)
-        yield from shop.cable_lines("managers", own, named)
+        for place, own in _cables(network):
+            yield from shop.cable_lines(place, own, named)
         return
-    longest_m = max(shop.assumptions.cable_lengths_m[joins] for joins in network.cables)
-    twin = shop.choice(Need(MEDIA, 2 * max(speeds), reach_m=longest_m), named)
+    twin = shop.choice(_twin_need(network, shop), named)
     for place, n in network.transceivers(1).items():
         yield bought_line(place, twin, n, "modules of two links")
     for joins, n_cables in network.cables.items():
         fibre = shop.parts.named(twin.taken.part.cable, FIBRE)
         yield Line(NETWORK, joins, fibre, n_cables)
+
+
+def _cables(network: ClusterNetwork) -> Iterator[tuple[str, CableParts]]:
+    """Cables by what they join; those to managers of the fabric by themselves."""
+    clos, n_managers = network.clos, network.order.n_management_links
+    speeds = (clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
+    cables = network.cables | {HOST_LEAF: network.cables[HOST_LEAF] - n_managers}
+    links = network.links | {HOST_LEAF: network.links[HOST_LEAF] - n_managers}
+    for (joins, n_cables), speed_Bps in zip(cables.items(), speeds, strict=True):
+        whole_Bps = speed_Bps * max(1, links[joins] // max(1, n_cables))
+        yield joins, CableParts(joins, n_cables, whole_Bps, 2 * n_cables)
+    yield "managers", CableParts(HOST_LEAF, n_managers, clos.host_Bps, 2 * n_managers)
+
+
+def _twin_need(network: ClusterNetwork, shop: FabricShop) -> Need:
+    """A module of two links that reaches as far as the longest cable."""
+    clos, lengths_m = network.clos, shop.assumptions.cable_lengths_m
+    longest_m = max(lengths_m[joins] for joins in network.cables)
+    speed_Bps = max(clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
+    return Need(MEDIA, 2 * speed_Bps, reach_m=longest_m)
+
+
+def _needs(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Iterator[Need]:
+    """What the parts of a network are for."""
+    order, lengths_m = network.order, shop.assumptions.cable_lengths_m
+    yield Need((NIC,), order.nic_Bps)
+    yield Need((SWITCH,), order.speed_Bps, n_ports=order.switch_radix)
+    if n_per_fibre != 2:
+        yield _twin_need(network, shop)
+        return
+    for _, own in _cables(network):
+        if own.n_cables:
+            yield Need(MEDIA, own.speed_Bps, reach_m=lengths_m[own.joins])
 
 
 @dataclass(frozen=True)
@@ -100,6 +145,7 @@ class FreePorts:
     network : of the same hosts, NICs and taper, whose leaves need not hold equal groups.
     saved_usd : that it costs less, spares and support included.
     refill : the plan of fewer switches that saves most; ``None`` where no plan saves enough.
+    parts : that the plan names for its network, by kind.
     """
 
     tier: str
@@ -109,6 +155,7 @@ class FreePorts:
     network: ClusterNetwork
     saved_usd: Decimal
     refill: Refill | None = None
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def setting(self) -> str:
@@ -163,7 +210,8 @@ def free_ports(
     counts = wasted.n_free_ports, wasted.n_ports
     taper = None if only_stacks or len(order.tapers) != 1 else order.tapers[0]
     refill = best_refill(bought, shop, npu, taper, least_usd)
-    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill)
+    parts = first.parts if first else ()
+    return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill, parts)
 
 
 def _of_stack(bought: Purchase, shop: FabricShop) -> Bill:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from libra_planner.costs.prices import QUOTED
@@ -288,7 +288,7 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
     nodes = f"The same {network.order.n_hosts:,} nodes need {tiers_text(found.n_switches)}"
     tapers = " and ".join(f"{taper:.4g}:1" for taper in network.tapers)
     at = f" at {tapers}" * bool(tapers)
-    command = shlex.join(fabric_command(network.order, words))
+    command = shlex.join(fabric_command(network.order, (*part_words(found.parts), *words)))
     if found.refill is not None:
         is_same = found.refill.n_switches == {k: n for k, n in network.clos.n_switches.items() if n}
         at, sizes = (at, f" {command} sizes it.") if is_same else ("", "")
@@ -315,6 +315,15 @@ def _as_plan(network: ClusterNetwork) -> str:
     if shape.leaves_per_rail == 1:
         return f"A plan has its leaves as SW({n_nodes})."
     return f"A plan has it as [SW({n_nodes})_SW({shape.leaves_per_rail})]."
+
+
+def part_words(parts: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Options of the command that name parts.
+
+    >>> part_words([("switch", ("switch-64x400g",))])
+    ['--part', 'switch=switch-64x400g']
+    """
+    return [word for kind, names in parts for x in names for word in ("--part", f"{kind}={x}")]
 
 
 def fabric_command(order: ClusterOrder, words: Sequence[str] = ()) -> list[str]:

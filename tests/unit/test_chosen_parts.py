@@ -203,3 +203,26 @@ def test_faults_of_a_catalogue_with_a_base_have_its_lines(change, said, folder, 
     found = run("report", "p.yaml", "--parts", "parts.yaml", "-o", "r")
     assert found.code == 2
     assert said in found.err
+
+
+def test_fabric_buys_the_part_that_is_named(folder, run) -> None:
+    """32 hosts of 8 NICs: 8 leaves, 4 spines and a spare are 13 switches."""
+    asked = ("fabric", "--hosts", "32", "--nic", "400Gbps", "--parts", _catalogue("acme", 50000))
+    listed = ("--part", "switch=switch-64x400g")
+    found = [run(*asked, *more, "--json").payload for more in ((), listed)]
+    n = found[0]["switches"] + 1
+    assert [n, found[1]["switches"] + 1] == [13, 13]
+    assert found[1]["cost_usd"] - found[0]["cost_usd"] == pytest.approx(n * (LISTED_USD - 50000))
+    unfit = run(*asked, "--part", "switch=switch-64x200g")
+    assert unfit.code == 2
+    assert unfit.err.startswith("--part: got switch-64x200g (64 ports of 200 Gbit/s)")
+    assert "did you mean switch?" in run(*asked, "--part", "swich=acme").err
+
+
+def test_the_command_of_a_note_names_the_parts_of_its_plan() -> None:
+    from libra_planner.views.cluster import part_words
+
+    parts = [("switch", ("acme",)), ("optic", ("a", "b"))]
+    assert part_words(parts) == [
+        *("--part", "switch=acme", "--part", "optic=a", "--part", "optic=b")
+    ]

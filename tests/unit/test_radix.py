@@ -117,12 +117,14 @@ def test_only_a_switch_has_cages(plans, run) -> None:
 def test_free_ports_of_rails_apart_are_said_too(plans) -> None:
     """Counts and command are of all rails, as `fabric` has them."""
     apart = ("--set", "fabric.realization.wiring=rail_only")
-    [one] = compared_by("half.yaml", *apart).candidates
+    part = ("--set", "fabric.realization.parts={switch: switch-128x400g}")
+    [one] = compared_by("half.yaml", *apart, *part).candidates
     assert one.free_ports is not None
     assert one.free_ports.setting == SET
     assert one.free_ports.network.order.n_networks == 8
     said = free_ports_text(one.free_ports)
-    assert "nodes need 32 leaves and 8 spines, a bill" in said
+    assert "nodes need 32 leaves and 8 spines at 2:1, a bill" in said
+    assert "--radix 128 --wiring rail_only --part switch=switch-128x400g sizes it" in said
 
 
 def test_free_ports_name_a_plan_whose_leaves_hold_no_equal_groups(plans, run) -> None:

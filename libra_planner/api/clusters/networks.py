@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from libra_planner.api.given import pythonic
 from libra_planner.api.shown import Shown
 from libra_planner.api.training import refuse_unknown
 from libra_planner.costs.quotes import Quote
-from libra_planner.errors import Place, SpecError
+from libra_planner.errors import Place, SpecError, closest, shown
 from libra_planner.fabric.cluster import (
     RAIL_ONLY,
     WIRINGS,
@@ -23,12 +23,15 @@ from libra_planner.fabric.topology import RAIL_OPTIMIZED
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
-from libra_planner.procurement.bill import Bill
-from libra_planner.procurement.cluster import cluster_bill
+from libra_planner.procurement.bill import MEDIA, NIC, SWITCH, Bill
+from libra_planner.procurement.cluster import PART, cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block
 from libra_planner.views.cluster import cluster_blocks, cluster_payload, rails_lines
+
+PART_KINDS = (NIC, SWITCH, *MEDIA)
+"""Kinds of which parts can be named."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,6 +95,7 @@ def sized_network(
     management_links: int = 0,
     host_ports_per_leaf: int | None = None,
     transceivers_per_fibre: int = 2,
+    part: Sequence[str] = (),
     parts: str = BUNDLED_PARTS,
     prices: str | None = None,
     as_of: str | None = None,
@@ -114,17 +118,38 @@ def sized_network(
     found = cluster_network(order)
     catalogue, quotes = load_parts(parts), cluster_quotes(prices, as_of, parts)
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
-    bill = cluster_bill(found, shop, transceivers_per_fibre)
-    grown, rails_usd = order.grown(1), _rails_usd(order, shop, transceivers_per_fibre)
+    named = _named(part)
+    bill = cluster_bill(found, shop, transceivers_per_fibre, named)
+    grown, rails_usd = order.grown(1), _rails_usd(order, shop, transceivers_per_fibre, named)
     return Network(found, bill, transceivers_per_fibre, grown, quotes, rails_usd)
 
 
-def _rails_usd(order: ClusterOrder, shop: FabricShop, n_per_fibre: int) -> float | None:
+def _named(words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Names of parts by kind.
+
+    >>> _named(["optic=optic-400g-sr4", "optic=optic-400g-fr4"])
+    {'optic': ['optic-400g-sr4', 'optic-400g-fr4']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in words:
+        kind, _, name = text.partition("=")
+        if kind not in PART_KINDS or not name:
+            expected = f"expected KIND=NAME of one of {', '.join(PART_KINDS)}"
+            fix = closest(kind, PART_KINDS) if name else "write e.g. switch=switch-64x400g"
+            raise SpecError.at(PART, f"got {shown(text)}", expected, fix)
+        found.setdefault(kind, []).append(name)
+    return found
+
+
+def _rails_usd(
+    order: ClusterOrder, shop: FabricShop, n_per_fibre: int, named: Mapping[str, Sequence[str]]
+) -> float | None:
     """Cost of the same hosts on separate rails, where rails share spines and can be parted."""
     if order.wiring != RAIL_OPTIMIZED or order.n_nics_per_host < 2:
         return None
     try:
-        bill = cluster_bill(cluster_network(replace(order, wiring=RAIL_ONLY)), shop, n_per_fibre)
+        rails = cluster_network(replace(order, wiring=RAIL_ONLY))
+        bill = cluster_bill(rails, shop, n_per_fibre, named)
     except SpecError:
         return None
     return None if bill.missing else float(bill.total_usd)
@@ -150,7 +175,8 @@ def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **ask
     taper : links down over links up of a leaf; a second number is that of a spine.
     asked : ``npus_per_host``, ``nics_per_host``, ``radix``, ``port``, ``port_up``, ``wiring``,
         ``planes``, ``reserve``, ``management_links``, ``host_ports_per_leaf``,
-        ``transceivers_per_fibre``, ``parts``, ``prices``, ``as_of``, as ``fabric`` has them.
+        ``transceivers_per_fibre``, ``part`` (a list of ``KIND=NAME``), ``parts``, ``prices``,
+        ``as_of``, as ``fabric`` has them.
 
     Raises
     ------

@@ -196,6 +196,10 @@ def _fabric() -> Arguments:
     )
     port_up = "of a link between switches (default: a port's)"
     per_fibre = "transceivers of a cable: 2, or 1 for modules of two links (twin-port cages)"
+    part = (
+        "part that is bought, such as switch=switch-64x400g, of kind nic, switch, optic, copper or "
+        "active_optical; others are chosen by price; repeatable"
+    )
     return (
         number("--hosts", 1, MANY, "servers to join", required=True),
         number("--npus-per-host", 1, 1024, "each with a NIC of its own; default 8", default=8),
@@ -211,6 +215,7 @@ def _fabric() -> Arguments:
         number("--management-links", 0, MANY, "links to the fabric's managers", default=0),
         number("--host-ports-per-leaf", 1, 4096, "at most, where racks are the limit"),
         number("--transceivers-per-fibre", 1, 2, per_fibre, default=2),
+        text("--part", "KIND=NAME", part, action="append", default=[]),
         text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
         text("--prices", "QUOTES", _PRICES),
         text("--as-of", "DAY", _DAY),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from libra_planner.costs.quotes import Quote
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.fabric.topology import SwitchSettings
 from libra_planner.procurement.bill import (
     FIBRE,
@@ -133,11 +133,19 @@ class Naming:
     dim : the dimension.
     named : names by kind.
     needs : of its NIC, its switches and each of its links.
+    flag : of a command that names them; empty where a plan does.
     """
 
     dim: int
     named: Mapping[str, Sequence[str]]
     needs: Sequence[Need]
+    flag: str = ""
+
+    def error(self, fault: Fault) -> SpecError:
+        """A fault of what is named, at its place."""
+        if self.flag:
+            return SpecError(replace(fault, place=Place(self.flag)))
+        return SpecError(replace(fault, path=KEY, subject=(self.dim, NAMED)))
 
 
 def refuse_unfit(namings: Sequence[Naming], parts: Parts) -> None:
@@ -154,14 +162,14 @@ def refuse_unfit(namings: Sequence[Naming], parts: Parts) -> None:
         for kind, name in ((kind, name) for kind, names in one.named.items() for name in names):
             part = parts.by_name.get(name)
             if part is None or part.kind != kind:
-                raise _error(one.dim, _unknown(name, kind, parts))
+                raise one.error(_unknown(name, kind, parts))
             same = [x for x in namings if name in _names(x.named, kind)]
             needs = [need for x in same for need in x.needs if kind in need.kinds]
             if not any(need.is_met_by(part) for need in needs):
-                raise _error(one.dim, _unfit(part, needs, parts))
+                raise one.error(_unfit(part, needs, parts))
         for need in one.needs:
             if parts.fitting(need) and not _allowed(need, parts, one.named):
-                raise _error(one.dim, _uncovered(need, parts, one.named))
+                raise one.error(_uncovered(need, parts, one))
 
 
 def _unknown(name: str, kind: str, parts: Parts) -> Fault:
@@ -184,11 +192,13 @@ def _unfit(part: Part, needs: Sequence[Need], parts: Parts) -> Fault:
     return Fault(f"got {part.name} ({_does(part)})", f"expected {wanted}", fix)
 
 
-def _uncovered(need: Need, parts: Parts, named: Mapping[str, Sequence[str]]) -> Fault:
+def _uncovered(need: Need, parts: Parts, one: Naming) -> Fault:
     """A need that no named part fits."""
-    names = ", ".join(name for kind in need.kinds for name in _names(named, kind))
+    names = ", ".join(name for kind in need.kinds for name in _names(one.named, kind))
     fits = parts.fitting(need)
     fix = f"name one more in a list, such as {fits[0].kind}: [{names}, {fits[0].name}]"
+    if one.flag:
+        fix = f"name one more, such as {one.flag} {fits[0].kind}={fits[0].name}"
     return Fault(f"got {names} and nothing for {_wanted(need)}", "expected a part for it", fix)
 
 
@@ -200,10 +210,6 @@ def _does(part: Part) -> str:
     ports = f"{part.n_ports} ports of " if part.n_ports else ""
     reach = f" over at most {part.reach_m:g} m" if part.reach_m else ""
     return f"{ports}{gigabits_text(part.port_speed_Bps)}{reach}"
-
-
-def _error(dim: int, fault: Fault) -> SpecError:
-    return SpecError(replace(fault, path=KEY, subject=(dim, NAMED)))
 
 
 def open_choices(bill: Bill) -> Iterator[Choice]:
