@@ -13,6 +13,7 @@ import numpy as np
 from libra_planner.costs.prices import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, fastest_alternative
+from libra_planner.quantities import TAPER, quantity_in
 from libra_planner.step.critical_path import Share, critical_path
 from libra_planner.step.expression import Array
 from libra_planner.step.training import BalancedStep
@@ -41,6 +42,17 @@ class Violation:
     by: float
     unit: str
     value: float | None = None
+
+    @property
+    def amount(self) -> str:
+        """By how much the rule is broken, in its own unit; of a taper what it is.
+
+        >>> Violation("taper(spine) >= 2", 16, 1.0, "", 1.0).amount
+        'is 1:1'
+        """
+        if self.value is not None:
+            return f"is {TAPER.text(float(f'{self.value:.4g}'))}"
+        return f"by {quantity_in(self.unit).text(self.by)}"
 
 
 @dataclass(frozen=True)

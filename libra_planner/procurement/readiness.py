@@ -30,7 +30,9 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     one = comparison.candidates[comparison.chosen]
     memories = one.proposal.problem.step.memories.values()
     reasons = {
-        f"{one.letter} breaks rules of its plan": bool(one.evaluation.violated),
+        f"{one.letter} breaks {' and '.join(broken_texts(one))} of its plan": bool(
+            one.evaluation.violated
+        ),
         f"the model of {one.letter} does not fit its NPUs": any(x.fits is False for x in memories),
         f"no rack powers a server of {one.letter}": not one.facility.n_servers_per_rack,
     }
@@ -39,6 +41,11 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
     return (*_of_quotes(used_in(comparison)), *found)
+
+
+def broken_texts(one: Candidate) -> tuple[str, ...]:
+    """Rules of the plan that the bandwidth asked for breaks, and what breaks them, in words."""
+    return tuple(f"{x.rule} ({x.amount})" for x in one.evaluation.violated)
 
 
 def _used(one: Candidate) -> list[Quote]:
@@ -120,7 +127,9 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
     if text := without_end(own, one.proposal.shop.quotes):
         yield text
-    yield from (f"the whole ports of {one.letter} break {x.rule}" for x in one.built_beyond)
+    yield from (
+        f"the whole ports of {one.letter} break {x.rule} ({x.amount})" for x in one.built_beyond
+    )
     if one.check is None:
         yield f"the step time of {one.letter} is not checked on its links"
     if text := unrouted_text(comparison):
@@ -131,17 +140,38 @@ def open_points(comparison: Comparison) -> Iterator[str]:
 
 def free_ports_texts(comparison: Comparison) -> Iterator[str]:
     """Free ports of the design to buy, and of others where fewer switches change the order."""
-    for one, found, first in told_free_ports(comparison):
+    for one, found, passed in told_free_ports(comparison):
+        before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in passed.items())
+        first = f": {one.letter} would come before {before}" if passed else ""
         yield free_ports_text(one, found, first)
 
 
-def told_free_ports(comparison: Comparison) -> Iterator[tuple[Candidate, FreePorts, str]]:
-    """Those designs, their free ports, and before whom fewer switches would put them, in words."""
+def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
+    """The same for a first page: of the others those that would be the one to buy."""
+    best = comparison.candidates[comparison.chosen]
+    for one, found, passed in told_free_ports(comparison):
+        if one is best or best.letter in passed:
+            free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
+            less = f"{tiers_text(found.n_switches)} cost {format_usd(float(found.less_usd))} less"
+            plan = f" ({found.refill.topology})" if found.refill else ""
+            first = "" if one is best else f", and {one.letter} would come before {best.letter}"
+            yield f"{free} are free: {less}{plan}{first}"
+
+
+def told_free_ports(
+    comparison: Comparison,
+) -> Iterator[tuple[Candidate, FreePorts, Mapping[str, list[str]]]]:
+    """Those designs, their free ports, and whom fewer switches would put them before, and by what.
+
+    Examples
+    --------
+    ``{"A": ["by price"]}`` of a design that would come before A.
+    """
     for i in comparison.order:
         one = comparison.candidates[i]
-        first = "" if i == comparison.chosen else _moves(comparison, i)
-        if (found := one.free_ports) and (i == comparison.chosen or first):
-            yield one, found, first
+        passed = {} if i == comparison.chosen else _passed(comparison, i)
+        if (found := one.free_ports) and (i == comparison.chosen or passed):
+            yield one, found, passed
 
 
 def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
@@ -163,11 +193,11 @@ def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
 _WORK = "work per dollar if its step stays as long"
 
 
-def _moves(comparison: Comparison, i: int) -> str:
-    """Before whom a design would come with fewer switches, in words; empty for nobody."""
+def _passed(comparison: Comparison, i: int) -> Mapping[str, list[str]]:
+    """Before whom a design would come with fewer switches, and by what; empty for nobody."""
     designs, found = comparison.candidates, comparison.candidates[i].free_ports
     if found is None:
-        return ""
+        return {}
     prices = [float(one.bill.total_usd) for one in designs]
     left = 1 - float(found.less_usd) / prices[i]
     moves = {
@@ -179,8 +209,7 @@ def _moves(comparison: Comparison, i: int) -> str:
     for name, js in moves.items():
         if js:
             told.setdefault(designs[js[0]].letter, []).append(f"by {name}")
-    before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in told.items())
-    return f": {designs[i].letter} would come before {before}" if told else ""
+    return told
 
 
 def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:

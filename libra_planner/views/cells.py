@@ -241,6 +241,7 @@ class Table:
     is_folded : whether a page shows it only to those who open it.
     off_page : headings of columns that a page leaves to workbook, CSV and Markdown.
     is_asked : whether the reader named the columns: a narrow terminal has all of them.
+    is_behind : whether it stands behind the signature of a page's first section.
     """
 
     key: str
@@ -259,6 +260,7 @@ class Table:
     is_folded: bool = False
     off_page: tuple[str, ...] = ()
     is_asked: bool = False
+    is_behind: bool = False
 
     @property
     def all_rows(self) -> tuple[tuple[Cell, ...], ...]:
@@ -457,6 +459,8 @@ class Section:
     lead : what somebody who reads nothing else has to read.
     points : a short list behind its first sentence.
     tabled : what of the lead its tables say, too: a page leaves it out.
+    brief : the lead behind its first sentence in few words, for pages that have all of it further
+        down.
     paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
@@ -483,6 +487,7 @@ class Section:
     drawn: tuple[BookChart, ...] = ()
     points: tuple[str, ...] = ()
     tabled: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
 
     @property
     def said(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
-from libra_planner.quantities import TAPER, quantity_in
+from libra_planner.quantities import TAPER
 from libra_planner.step.bands import related_bands
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
@@ -246,6 +246,4 @@ def line_text(line: int | None) -> str:
 
 def amount_text(violation: Violation) -> str:
     """By how much a rule is broken, in its own unit; of a taper what it is."""
-    if violation.value is not None:
-        return f"is {TAPER.text(float(f'{violation.value:.4g}'))}"
-    return f"by {quantity_in(violation.unit).text(violation.by)}"
+    return violation.amount

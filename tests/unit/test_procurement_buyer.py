@@ -138,7 +138,7 @@ def test_designs_have_the_names_that_their_buyer_gives_them(tmp_path) -> None:
     assert "B (Half)" in section.lead[0]
     assert section.cards[0].answer == "B: Half"
     page = documents(found, ("md",))["report.md"]
-    assert "A = One rail; B = Half; C = two" in page
+    assert all(f"| {name} |" in page for name in ("A (One rail)", "B (Half)", "C (two\\_nics)"))
     assert "B is Half, oversubscribed @ 450,50 (a given vector)" in page
     folder = tmp_path / "a=1"  # A file is a file.
     folder.mkdir()

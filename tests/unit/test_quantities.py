@@ -91,7 +91,9 @@ def test_sweeps_and_reports_know_it(run: Run, tmp_path: Path) -> None:
     report = run("report", f"{there}:1", broken, "-o", tmp_path / "report", "--formats", "md")
     assert report.code == 0
     text = (tmp_path / "report" / "report.md").read_text()
-    assert re.search("breaks rules of its plan: power .*= 300 kW", text)
+    assert re.search(
+        "B breaks rules of the plan at the bandwidth asked for: power .*= 300 kW", text
+    )
 
 
 @pytest.mark.usefixtures("power")

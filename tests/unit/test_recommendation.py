@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 import shutil
@@ -264,6 +265,40 @@ def test_the_next_cheaper_and_the_next_faster_stand_beside_the_baseline(quoted) 
         days = (c.run.expected_s - other.run.expected_s) / 86400
         assert row[3].value == pytest.approx(days)
         assert row[4].value == pytest.approx(its / worth[2] - 1)
+
+
+def test_all_designs_considered_stand_in_one_table(quoted, tmp_path) -> None:
+    """Dollars, seconds and their product by hand; page one has it before the signature."""
+    a, b, c = quoted.candidates
+    [table] = (x for x in decision_section(quoted).tables if x.key == "considered")
+    assert [row[0].shown[0] for row in table.rows] == ["C", "B", "A"]
+    for row, one in zip(table.rows, (c, b, a), strict=True):
+        assert row[1].value == one.bill.total_usd
+        assert row[2].value == one.bill.total_usd - c.bill.total_usd
+        assert row[4].value == pytest.approx(one.step_time_s / c.step_time_s - 1)
+        worth = [float(x.bill.total_usd) * x.step_time_s for x in (c, one)]
+        assert row[6].value == pytest.approx(worth[0] / worth[1] - 1)
+    assert [row[7].shown for row in table.rows] == ["to buy", "next faster", "baseline"]
+    rows = report_payload(quoted, [])["considered"]
+    assert [row["design"] for row in rows] == ["C", "B", "A"]
+    assert rows[2]["change_usd"] == float(a.bill.total_usd - c.bill.total_usd)
+    page = documents(quoted, ("html",))["report.html"]
+    places = [page.index(f'id="table-{key}"') for key in ("considered", "difference")]
+    assert places[0] < places[1] < page.index('class="sign"') < page.index('id="table-against"')
+
+
+def test_rules_that_a_design_breaks_are_told_once_with_their_tier() -> None:
+    """1:1 at the spine where the plan says 2:1 or more: in its row, not in a sentence, too."""
+    rails = EXAMPLES / "0e_rails_2to1.yaml"
+    found = compared_by(str(rails), f"{rails}@450,50,50")
+    section = decision_section(found)
+    row = next(x for x in section.tables if x.key == "considered").rows[1]
+    assert row[-1].shown.endswith("breaks taper(spine) >= 2 (is 1:1)")
+    said = "B breaks rules of the plan at the bandwidth asked for: taper(spine) >= 2 (is 1:1)."
+    assert said in section.warnings
+    page = html.unescape(documents(found, ("html",))["report.html"])
+    assert page.count("breaks taper(spine) >= 2 (is 1:1)") == 1
+    assert said not in page
 
 
 def test_a_dearer_design_says_what_the_next_cheaper_one_saves() -> None:

@@ -166,7 +166,8 @@ def against_table(comparison: Comparison) -> Table | None:
     missing = " ".join(_none(comparison, found))
     decides = "" if comparison.times_s is None else "; work per dollar decides"
     title = f"What {one.letter} saves and gives up{decides}"
-    return table("against", title, [*headings, "Work per dollar"], rows, note=missing)
+    headings.append("Work per dollar")
+    return table("against", title, headings, rows, note=missing, is_behind=True)
 
 
 def _row(comparison: Comparison, neighbour: Neighbour) -> list[Value]:

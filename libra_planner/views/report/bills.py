@@ -198,7 +198,7 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         tables.append(_changes(comparison.candidates[base], one))
     names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
-    said = (_head(one), *map(choice_text, open_choices(one.bill)), *rules_of_ports(one))
+    said = (_head(one), *map(choice_text, open_choices(one.bill)))
     texts = (said, (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
     return Section(

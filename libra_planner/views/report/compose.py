@@ -29,6 +29,7 @@ from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, choices_payload, prices_moved
 from libra_planner.views.report.charts import chart_sheet
 from libra_planner.views.report.charts import charts as drawn
+from libra_planner.views.report.considered import considered_payload
 from libra_planner.views.report.costs import cost_payload, with_cost
 from libra_planner.views.report.decision import decision_section, range_sentences
 from libra_planner.views.report.designs import (
@@ -113,10 +114,10 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
     """
     n, base = len(comparison.candidates), comparison.baseline
     title = "Network procurement report: " + ("one design" if n == 1 else f"{n} designs")
-    subtitle = "; ".join(f"{one.letter} = {one.proposal.name}" for one in comparison.candidates)
-    if base is not None:
-        subtitle += f"; differences against {comparison.letters[base]}"
-    subtitle += f". {day_text(comparison)}"
+    # Of several designs the first table has the names.
+    names = [f"{one.letter} = {one.proposal.name}." for one in comparison.candidates if n == 1]
+    against = "" if base is None else f"Differences are against {comparison.letters[base]}."
+    subtitle = " ".join(filter(None, (*names, against, day_text(comparison))))
     sections = (one for make in SECTIONS.values() for one in make(comparison, charts))
     return Report(
         title,
@@ -135,6 +136,7 @@ def _printable(section: Section) -> Section:
         lead=tuple(map(cells.printable, section.lead)),
         points=tuple(map(cells.printable, section.points)),
         tabled=tuple(map(cells.printable, section.tabled)),
+        brief=tuple(map(cells.printable, section.brief)),
         paragraphs=tuple(map(cells.printable, section.paragraphs)),
         warnings=tuple(map(cells.printable, section.warnings)),
     )
@@ -215,6 +217,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
             "text": [*filter(None, [basis_text, ranks.order_note]), *others],
         },
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
+        "considered": considered_payload(comparison),
         "designs": [_design(one) for one in comparison.candidates],
     }
 

@@ -18,14 +18,17 @@ from libra_planner.views.links import counted
 from libra_planner.views.report.against import against_table, tie_text
 from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
+from libra_planner.views.report.considered import considered_table
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
+    brief,
     difference_table,
     free_ports_lines,
     lead,
     points,
     price_text,
+    rule_warnings,
     tabled,
 )
 from libra_planner.views.report.runs import run_refusal
@@ -55,7 +58,7 @@ def decision_section(comparison: Comparison) -> Section:
     )
     paragraphs = tuple(filter(None, (*notes, *sentences)))
     several = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
-    made = against_table, difference_table, change_table
+    made = against_table, considered_table, difference_table, change_table
     tables = filter(None, (make(comparison) for make in made))
     return Section(
         "decision",
@@ -64,6 +67,7 @@ def decision_section(comparison: Comparison) -> Section:
         lead=tuple(lead(comparison)),
         points=points(comparison),
         tabled=tabled(comparison),
+        brief=tuple(brief(comparison)),
         paragraphs=paragraphs,
         warnings=tuple(_warnings(comparison)),
         cards=tuple(_cards(comparison)),
@@ -100,6 +104,7 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
     for one in comparison.candidates:
         for fault in _faults(one):
             faults.setdefault(fault, []).append(one.letter)
+    yield from rule_warnings(comparison)
     for fault, letters in faults.items():
         yield f"Design{'s' if len(letters) > 1 else ''} {', '.join(letters)}: {fault}."
 
@@ -122,9 +127,6 @@ def _bought_otherwise(candidates: Sequence[Candidate]) -> list[str]:
 
 def _faults(one: Candidate) -> Iterator[str]:
     """What is wrong with a design by itself."""
-    if one.evaluation.violated:
-        broken = "; ".join(violation.rule for violation in one.evaluation.violated)
-        yield f"breaks rules of its plan: {broken}"
     memory = (text for text in memory_lines(one.proposal.problem) if text.startswith(WARNING))
     yield from (text.removeprefix(WARNING) for text in memory)
     yield from one.included_faults

@@ -16,9 +16,11 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     assumed_fraction,
     blocked,
+    broken_texts,
     free_ports_texts,
     is_mostly_assumed,
     short_cage_texts,
+    short_free_ports_texts,
     told_free_ports,
     unquoted_text,
     unrouted_text,
@@ -30,7 +32,13 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
-from libra_planner.views.report.against import against_lines, choice_notes, joined, named
+from libra_planner.views.report.against import (
+    against_lines,
+    choice_notes,
+    joined,
+    named,
+    tie_text,
+)
 from libra_planner.views.report.bills import (
     LEFT_OUT,
     group_cell,
@@ -107,6 +115,28 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield from change_lines(comparison)
 
 
+def brief(comparison: Comparison) -> Iterator[str]:
+    """The lead behind its first sentence in few words; a page has the rest behind its signature."""
+    one, other = _pair(comparison)
+    yield scope_text(one)
+    yield " ".join(filter(None, (order_text(one) or network_text(one), exact_text(one))))
+    if other is None and one.check is None:
+        yield _unchecked_text(comparison)
+    if text := unrouted_text(comparison, contenders(comparison)):
+        yield f"Open: {text}."
+    yield from choice_notes(comparison)
+    yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
+    if not is_mostly_assumed(one.bill):
+        yield from (f"Open: {text}." for text in short_cage_texts(one))
+    if comparison.ranking.order_note:
+        yield comparison.ranking.order_note
+    yield _certainty(one)
+    if text := " ".join((*_short_run(one), *_offers(comparison, one))):
+        yield text
+    yield from change_lines(comparison)
+
+
 def _choice(comparison: Comparison) -> str:
     """What to buy, and what the model's error leaves beside it: all but price and speed."""
     one, reasons = comparison.candidates[comparison.chosen], blocked(comparison)
@@ -171,9 +201,24 @@ def points(comparison: Comparison) -> tuple[str, ...]:
 
 
 def tabled(comparison: Comparison) -> tuple[str, ...]:
-    """What of the lead the tables of several designs say, too."""
-    changes = change_lines(comparison) if len(comparison.candidates) > 1 else ()
-    return (*against_lines(comparison), *changes)
+    """What of the lead and the warnings the tables of several designs say, too."""
+    if len(comparison.candidates) < 2:
+        return ()
+    ties = tie_text(comparison, comparison.chosen, with_prices=True).strip()
+    said = (*against_lines(comparison), ties, *change_lines(comparison))
+    return (*said, *rule_warnings(comparison))
+
+
+def rule_warnings(comparison: Comparison) -> Iterator[str]:
+    """Designs whose bandwidths break rules of their plans; the first reason not to sign is told."""
+    broken: dict[tuple[str, ...], list[str]] = {}
+    for i, one in enumerate(comparison.candidates):
+        if one.evaluation.violated and i != comparison.chosen:
+            broken.setdefault(broken_texts(one), []).append(one.letter)
+    for rules, letters in broken.items():
+        who = f"Designs {joined(letters, 'and')} break" if len(letters) > 1 else letters[0]
+        verb = "" if len(letters) > 1 else " breaks"
+        yield f"{who}{verb} rules of the plan at the bandwidth asked for: {'; '.join(rules)}."
 
 
 def scope_text(one: Candidate) -> str:
@@ -240,6 +285,17 @@ def _run(one: Candidate) -> Iterator[str]:
         between = _between(mfu_ends(one), lambda x: f"{x:.1%}")
         text += f", at an MFU of {found:.1%}{between}, {COUNTED}"
     yield f"{text[:1].upper()}{text[1:]}."
+
+
+def _short_run(one: Candidate) -> Iterator[str]:
+    """Days and dollars of the run, with what their bands say."""
+    if one.run is not None and math.isfinite(one.run.expected_s):
+        days = f"{one.run.expected_s / _DAY_S:,.1f} days"
+        between = _between(run_ends("expected_s")(one), lambda x: f"{x / _DAY_S:,.1f}")
+        cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
+        text = f"{tokens_text(one.n_tokens)} take {days}{between}"
+        text += f" and {round_usd(one.run.cost_usd).shown}{cost}{before_tax(one)}"
+        yield f"{text[:1].upper()}{text[1:]}."
 
 
 def _between(ends: Ends, shown: Callable[[float], str]) -> str:
