@@ -364,6 +364,9 @@ def _faults(spec: QuoteSpec, *, is_known: bool) -> Iterator[Fault]:
     if spec.unit == LUMP and spec.support:
         got, fix = f"got support of {spec.item}, a lump sum", "write it as a lump sum of its own"
         yield Fault(got, "expected none", fix, "support")
+    if spec.unit == LUMP and spec.n_lead_days is not None:
+        got = f"got lead_time_days of {spec.item}, a lump sum"
+        yield Fault(got, "expected none", "remove it, or write it as note", "lead_time_days")
     if is_tax and not (spec.price <= 100 and spec.currency == "USD"):
         got = f"got tax of {spec.price:g} {spec.currency}"
         yield Fault(got, "expected at most 100 percent", "write e.g. 8.25", "price")

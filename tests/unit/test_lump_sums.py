@@ -61,6 +61,23 @@ def test_every_format_has_lump_sums_and_the_workbook_computes_them(folder, run) 
     assert 270_000 in found.values()
 
 
+def test_a_lump_sum_has_no_lead_time(folder, run) -> None:
+    """Nobody is asked for that of freight; one that a file gives is refused."""
+    head = HEAD.replace("valid_until", "valid_until,lead_time_days")
+    rows = [f"{row}," for row in LUMPS.splitlines()] + ["nic-200g,900,each,,,A,2026-11-02,,30"]
+    Path("q.csv").write_text(head + "\n".join(rows) + "\n")
+    done = run("report", DESIGNS[0], "--prices", "q.csv", "-o", "r", "--formats", "csv")
+    [told] = [x for x in done.out.splitlines() if "The longest lead time is 30 days" in x]
+    assert "freight" not in told.split("longest lead time")[1]
+    orders = [*csv.DictReader(Path("r/report-order-a-1.csv").read_text().splitlines())]
+    orders += [*csv.DictReader(Path("r/report-order-a-2.csv").read_text().splitlines())]
+    days = {row["Part"]: row["Lead time, days"] for row in orders}
+    assert (days["nic-200g"], days["freight"]) == ("30", "")
+    Path("q.csv").write_text(head + rows[0] + "14\n")
+    wrong = run("report", DESIGNS[0], "--prices", "q.csv", "-o", "r")
+    assert "lead_time_days: got lead_time_days of freight, a lump sum, expected none" in wrong.err
+
+
 def test_the_bill_of_an_optimizer_holds_lump_sums(folder, run) -> None:
     Path("q.csv").write_text(HEAD + LUMPS)
     bare = run("optimize", "0b_bill", "--json").payload

@@ -9,7 +9,7 @@ from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.procurement.advice import Step, contenders, main_part, steps
 from libra_planner.procurement.advice import tied as tied_with
-from libra_planner.procurement.bill import SERVICES, SUPPORT
+from libra_planner.procurement.bill import SERVICE, SERVICES, SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
@@ -336,7 +336,7 @@ def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
     if days:
         longest = max(days, key=lambda pair: pair[0])
-        unknown = [x.name for x in parts if x.n_lead_days is None]
+        unknown = [x.name for x in parts if x.n_lead_days is None and x.kind != SERVICE]
         but = f"; nobody says that of {_listed(unknown)}" if unknown else ""
         yield f"The longest lead time is {longest[0]} days ({longest[1]}){but}."
 
