@@ -128,6 +128,20 @@ def format_usd(usd: float) -> str:
     return "$" + _scaled(usd, USD_STEPS, 2).replace(" ", "")
 
 
+def short_usd(usd: float) -> str:
+    """An amount of at least $0 in sentences: three digits from a thousand on, else to the cent.
+
+    >>> short_usd(282_100.0), short_usd(999_600.0), short_usd(13_429_871.0), short_usd(42)
+    ('$282k', '$1.00M', '$13.4M', '$42.00')
+    """
+    if usd < USD_STEPS[-2][0]:
+        return f"${usd:,.2f}"
+    amount = float(f"{usd:.2e}")
+    unit, name = next(step for step in USD_STEPS if amount >= step[0])
+    digits = 2 - int(math.log10(amount / unit))
+    return f"${amount / unit:.{max(0, digits)}f}{name}"
+
+
 def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
     """A bandwidth for people, in GB/s.
 

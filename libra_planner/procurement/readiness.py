@@ -16,7 +16,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
-from libra_planner.units import format_usd
+from libra_planner.units import short_usd
 
 _MOST_ASSUMED = 0.5
 """Share of a price above which it has to be quoted first."""
@@ -98,12 +98,14 @@ def unquoted(one: Candidate) -> tuple[OrderLine, ...]:
 
 
 def unquoted_text(one: Candidate) -> str:
-    """The same in words, such as "optic-200g-sr4, $205,540 (published price)"; empty for none."""
+    """The same in words, such as "optic-200g-sr4, $206k (published price)"; empty for none."""
     found = unquoted(one)
-    told = [f"{x.part.name}, ${x.total_usd:,.0f} ({_confidence(x)} price)" for x in found]
+    told = [
+        f"{x.part.name}, {short_usd(float(x.total_usd))} ({_confidence(x)} price)" for x in found
+    ]
     if len(told) > _MOST_TOLD:
         usd = sum((line.total_usd for line in found[_MOST_TOLD:]), ZERO)
-        told[_MOST_TOLD:] = [f"{len(found) - _MOST_TOLD} more, ${usd:,.0f}"]
+        told[_MOST_TOLD:] = [f"{len(found) - _MOST_TOLD} more, {short_usd(float(usd))}"]
     return "; ".join(told)
 
 
@@ -152,7 +154,7 @@ def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
     for one, found, passed in told_free_ports(comparison):
         if one is best or best.letter in passed:
             free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
-            less = f"{tiers_text(found.n_switches)} cost {format_usd(float(found.less_usd))} less"
+            less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
             plan = f" ({found.refill.topology})" if found.refill else ""
             first = "" if one is best else f", and {one.letter} would come before {best.letter}"
             yield f"{free} are free: {less}{plan}{first}"
@@ -186,7 +188,7 @@ def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
     fewer = f"a network of fewer switches ({tiers_text(found.n_switches)})"
     plan = f"; its plan is {found.refill.short}" if found.refill else ""
     return (
-        f"{free} are free, and {fewer} costs {format_usd(float(found.less_usd))} less{first}{plan}"
+        f"{free} are free, and {fewer} costs {short_usd(float(found.less_usd))} less{first}{plan}"
     )
 
 

@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from libra_planner.plain_text import visible
+from libra_planner.units import USD_STEPS, short_usd
 
 TEXT, NUMBER, PERCENT = "text", "number", "percent"
 UNKNOWN = "n/a"
@@ -83,17 +84,9 @@ def _money(value: int | float | Decimal, sign: str) -> str:
 def _rounded(value: int | float | Decimal, sign: str) -> str:
     """An amount in three digits, from a thousand on: what is assumed is not known to the cent."""
     size = abs(float(value))
-    if size < _THOUSAND:
+    if size < USD_STEPS[-2][0]:
         return _money(value, sign)
-    amount = float(f"{size:.2e}")
-    unit, name = next(one for one in _MONEY_STEPS if amount >= one[0])
-    digits = 2 - int(math.log10(amount / unit))
-    head = "-" if value < 0 else sign
-    return f"{head}${amount / unit:.{max(0, digits)}f}{name}"
-
-
-_THOUSAND = 1e3
-_MONEY_STEPS = ((1e9, "B"), (1e6, "M"), (_THOUSAND, "k"))
+    return f"{'-' if value < 0 else sign}{short_usd(size)}"
 
 
 def _signed(value: float | Decimal, digits: int) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from libra_planner.costs.quotes import RATES, Quote, cheapest, quote_warnings, without_end
 from libra_planner.procurement.quotes import orders
+from libra_planner.units import short_usd
 from libra_planner.views.report.compose import documents, report_payload
 from tests.comparisons import compared_by
 from tests.unit.test_procurement_workbook import Sheets, _cell_of, _same, _stored
@@ -180,8 +181,8 @@ def test_what_nobody_quotes_is_open_where_others_are_quoted(comparison) -> None:
     one = comparison.candidates[comparison.chosen]
     parts = [x for order in orders(one.bill) if not order.seller for x in order.lines]
     first, second, third, *others = sorted(parts, key=lambda x: -x.total_usd)
-    prices = [f"{x.part.name}, ${x.total_usd:,.0f}" for x in (first, second, third)]
-    rest = f"{len(others)} more, ${sum(x.total_usd for x in others):,.0f}"
+    prices = [f"{x.part.name}, {short_usd(float(x.total_usd))}" for x in (first, second, third)]
+    rest = f"{len(others)} more, {short_usd(float(sum(x.total_usd for x in others)))}"
     assert others
     found = report_payload(comparison, [])["decision"]["recommendation"]
     assert not found["is_ready"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.procurement.readiness import cage_texts, open_points, shared_cages
-from libra_planner.units import format_usd
+from libra_planner.units import short_usd
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.decision import decision_section
@@ -82,7 +82,7 @@ def test_an_option_of_more_ports_is_not_beaten_by_its_free_ports_in_silence(run)
         for more in ((), full)
     ]
     assert bills[1] < found["bill"]["usd"] < bills[0]
-    assert f"costs {format_usd(bills[0] - bills[1])} less" in note
+    assert f"costs {short_usd(bills[0] - bills[1])} less" in note
 
 
 def test_modules_of_cages_with_several_ports_are_an_assumption(plans) -> None:

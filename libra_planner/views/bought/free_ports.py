@@ -12,7 +12,7 @@ from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem
 from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.step.expression import Array
-from libra_planner.units import format_usd
+from libra_planner.units import short_usd
 
 if TYPE_CHECKING:
     from libra_planner.procurement.cluster import FreePorts
@@ -100,5 +100,5 @@ def _text(problem: Problem, option: FabricOption, found: FreePorts, *, is_best: 
     return (
         f"{option.text(problem.topology.tiers)}: {free} at the groups of this plan, and a network "
         f"of fewer switches ({tiers_text(found.n_switches)}) costs "
-        f"{format_usd(float(found.less_usd))} less{then}{plan}"
+        f"{short_usd(float(found.less_usd))} less{then}{plan}"
     )
