@@ -30,6 +30,7 @@ from libra_planner.errors import Fault, Place, SpecError, closest, located, refu
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
+from libra_planner.reading.meant_numbers import meant_days, meant_number
 from libra_planner.reading.models import FileModel, Model, Price, Text, validated
 from libra_planner.reading.overlays import read_catalogue
 from libra_planner.reading.tables import read_table
@@ -42,7 +43,6 @@ EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount")
 _CSV = (".csv", ".txt")
 _ROW = re.compile(r"quotes\.(\d+)\.?")
-_MONEY = re.compile(r"\D{0,4}?(\d+|\d{1,3}(?:,\d{3})+)(\.\d+)?[^\d.,]{0,4}", re.ASCII)
 
 
 def day(value: Any) -> str:
@@ -196,18 +196,25 @@ def _refuse_plan(document: Document, path: Path) -> None:
 def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
     """A fault of the document as one of a CSV file: its line, and the name of the column.
 
-    Money with a sign or with commas is told as the number to write.
+    Money with a sign or with commas, and weeks, are told as the number to write.
     """
     row = _ROW.match(fault.path)
     fault = replace(fault, path=_ROW.sub("", fault.path))
     cell = rows[int(row[1])].get(fault.path) if row else None
-    money = _MONEY.fullmatch(cell.strip()) if isinstance(cell, str) else None
-    if money and fault.path in _NUMBERS:
-        plain = money[1].replace(",", "") + (money[2] or "").rstrip("0").rstrip(".")
-        return replace(fault, fix=f"write {plain}")
+    if fault.path in _NUMBERS and cell is not None:
+        return replace(fault, fix=_number_fix(fault.path, str(cell)) or fault.fix)
     if fault.got != "got nothing":
         return fault
     return replace(fault, expected="expected a value", fix="fill it in")
+
+
+def _number_fix(name: str, text: str) -> str:
+    """What to write for a number in its own way; empty where nobody can tell."""
+    if name != "lead_time_days":
+        meant = meant_number(text)
+        return f"write {meant}" if meant else ""
+    meant = meant_days(text)
+    return f"write {meant}: it is in whole days" if meant else "write whole days, such as 84"
 
 
 def _rows(document: Document) -> list[Any]:

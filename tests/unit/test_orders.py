@@ -414,7 +414,9 @@ def test_an_order_of_cables_has_their_lengths(comparison, files) -> None:
     [
         (OFFERS.replace("1450", '"$1,450.00"'), ":3: price: got '$1,450.00', expected a number; write 1450"),
         (OFFERS.replace(",60,8,", ',"60 $",8,'), ":2: support: got '60 $', expected a number; write 60"),
-        (OFFERS.replace("1450", '"1.450,00"'), ":3: price: got '1.450,00', expected a number\n"),
+        (OFFERS.replace("1450", '"1.450,00"'), ":3: price: got '1.450,00', expected a number; write 1450.00\n"),
+        (OFFERS.replace("1450", '"520,00"'), ":3: price: got '520,00', expected a number; write 520.00"),
+        (OFFERS.replace(",MCX,60", ",MCX,12-16 weeks"), ":3: lead_time_days: got '12-16 weeks', expected a whole number; write 112: it is in whole days"),
         (OFFERS.replace(",60,8,", ",60,100,"), ":2: discount: got 100, expected less than 100"),
         (OFFERS.replace("discount", "rebate"), ":1: got the column 'rebate', expected a known column; known: item, price, seller, date, unit, currency, rate, valid_until, note, part_number, lead_time_days, support, discount, chosen"),
         (OFFERS.replace("discount", "discnt"), ":1: got the column 'discnt', expected a known column; did you mean discount?"),

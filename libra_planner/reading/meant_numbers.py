@@ -1,0 +1,55 @@
+"""Numbers that people write in their own way, as the number to write."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_AROUND = r"[^\d.,'\-]{0,5}"
+"""What may stand around a number: a sign or a code of a currency, a unit."""
+_GROUPS = r"\d{1,3}(?:[ ,'\u00a0\u2019]\d{3})+|\d+"
+_POINTED = r"\d{1,3}(?:[ .'\u00a0\u2019]\d{3})+|\d+"
+_POINT = re.compile(rf"{_AROUND}({_GROUPS})(\.\d+)?{_AROUND}", re.ASCII)
+_COMMA = re.compile(rf"{_AROUND}({_POINTED}),(\d+){_AROUND}", re.ASCII)
+_TIME = re.compile(
+    r"(?:\d+(?:\.\d+)? *(?:-|to|\u2013) *)?(\d+(?:\.\d+)?) *(days?|d|weeks?|wks?|w)", re.IGNORECASE
+)
+_DAYS = {"d": 1, "w": 7}
+
+
+def meant_number(text: str) -> str:
+    """The number to write for one with a sign, with groups of digits or with a decimal comma.
+
+    Of both readings of a comma before three digits the one of a thousand is taken. Empty for what
+    is none.
+
+    >>> meant_number("520,00"), meant_number("1.520,50"), meant_number("$1,520.50")
+    ('520.00', '1520.50', '1520.5')
+    >>> meant_number("1,520"), meant_number("1 520"), meant_number("EUR 0,52"), meant_number("few")
+    ('1520', '1520', '0.52', '')
+    """
+    found = _POINT.fullmatch(text.strip())
+    if found:
+        return _digits(found[1]) + (found[2] or "").rstrip("0").rstrip(".")
+    found = _COMMA.fullmatch(text.strip())
+    return f"{_digits(found[1])}.{found[2]}" if found else ""
+
+
+def _digits(text: str) -> str:
+    """Digits without what groups them."""
+    return re.sub(r"\D", "", text)
+
+
+def meant_days(text: str) -> str:
+    """Whole days for a time in days or weeks, of a range the longest; empty for what is none.
+
+    >>> meant_days("16 weeks"), meant_days("12-16 weeks"), meant_days("90d"), meant_days("1.5 w")
+    ('112', '112', '90', '11')
+    >>> meant_days("4 months"), meant_days("16.5")
+    ('', '17')
+    """
+    try:
+        return str(math.ceil(float(text))) if float(text) >= 0 else ""
+    except (ValueError, OverflowError):
+        found = _TIME.fullmatch(text.strip())
+    return str(math.ceil(float(found[1]) * _DAYS[found[2][0].lower()])) if found else ""
