@@ -162,7 +162,7 @@ def _refills(bought: Purchase, shop: FabricShop) -> Iterator[tuple[Decimal, Topo
     Bandwidths asked for are the same, so are the tapers that whole links have at most.
     """
     design, [tiers] = bought.design, bought.design.topology.stacks
-    asked_Bps, sizes = [one.asked_Bps for one in design.dimensions], design.topology.sizes
+    sizes = design.topology.sizes
     n_inside = sizes[tiers[0]] * sizes[tiers[1]]
     for n in (n for n in range(2, n_inside // 2 + 1) if n_inside % n == 0 and n != sizes[tiers[0]]):
         own = dict(zip(tiers, (n, n_inside // n), strict=False))
@@ -171,14 +171,30 @@ def _refills(bought: Purchase, shop: FabricShop) -> Iterator[tuple[Decimal, Topo
             for i, one in enumerate(design.topology.dimensions)
         )
         topology = replace(design.topology, dimensions=dimensions)
-        try:
-            built = realize(topology, asked_Bps, design.realization)
-        except SpecError:
-            continue
-        other = replace(bought, design=built, parts=design_parts(built).dimensions)
-        found = _of_stack(other, shop)
-        if not found.missing:
-            yield found.total_usd, topology
+        found_usd = regrouped_usd(bought, shop, topology)
+        if found_usd is not None:
+            yield found_usd, topology
+
+
+def regrouped_usd(bought: Purchase, shop: FabricShop, topology: Topology) -> Decimal | None:
+    """Switches, cables and optics of the only stack of a design with other sizes.
+
+    ``None`` where they cannot be built, or a part has no price.
+
+    Parameters
+    ----------
+    bought : the design, whose bandwidths and settings are kept.
+    shop : whose prices count.
+    topology : the same dimensions; sizes may differ.
+    """
+    asked_Bps = [one.asked_Bps for one in bought.design.dimensions]
+    try:
+        built = realize(topology, asked_Bps, bought.design.realization)
+    except SpecError:
+        return None
+    other = replace(bought, design=built, parts=design_parts(built).dimensions)
+    found = _of_stack(other, shop)
+    return None if found.missing else found.total_usd
 
 
 def _of_stack(bought: Purchase, shop: FabricShop) -> Bill:

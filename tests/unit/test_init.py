@@ -62,6 +62,28 @@ def test_a_taper_that_whole_links_do_not_make_is_written_as_they_do(run, asked, 
     assert found["bandwidth_GBps"] == pytest.approx(found["realized_GBps"], rel=1e-12)
 
 
+def test_equal_groups_fill_the_leaves_and_a_near_count_is_told(run) -> None:
+    """1,025 nodes at 2:1 are 25 groups of 41; at 1:1 no group but 25 fits a leaf, 32 does of 1,024.
+
+    By hand, of 8 rails at 1:1: 41 leaves and 25 spines of 64 ports each, where 32 and 16 do.
+    """
+    asked = ("--model", "llama3-8b", "--npu", "h200-sxm", "--npus", "8200", "--force")
+    tapered = run("init", *asked, "--taper", "2")
+    text = Path("plan.yaml").read_text()
+    assert "topology: SW(8)_[SW(41)_SW(25)] " in text
+    assert "41 nodes on the leaves, 25 such groups under spines" in text
+    words = "Groups of 41 nodes fill the leaves better than 25 would"
+    assert words in tapered.err
+    assert f"# {words}" in text
+    assert "$10.05M less at list prices" in text
+    plain = run("init", *asked)
+    assert "topology: SW(8)_[SW(25)_SW(41)] " in Path("plan.yaml").read_text()
+    assert "cost $61.80M at list prices; 1,024 nodes (8,192 NPUs), 32 in a group," in plain.err
+    assert "would cost $51.53M.\n" in plain.err
+    even = run("init", *asked[:-3], "--npus", "8192", "--force")
+    assert "nodes" not in even.err
+
+
 def test_experts_have_the_batch_of_published_runs(run) -> None:
     """Of the order of DeepSeek-V3's 15,360 sequences; a dense model keeps its own."""
     for model, npus, batch in (
