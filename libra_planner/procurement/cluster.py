@@ -132,7 +132,7 @@ def free_ports(bought: Purchase, shop: FabricShop) -> FreePorts | None:
     order = _same_order(bought)
     if order is None:
         return None
-    own = _of_stack(bought, shop)
+    own = stack_bill(bought, shop)
     wasted = max((x for x in own.lines if x.n_ports), key=lambda x: x.free_ports_usd, default=None)
     if wasted is None or wasted.n_free_ports < _MANY_FREE * wasted.n_ports:
         return None
@@ -193,14 +193,21 @@ def regrouped_usd(bought: Purchase, shop: FabricShop, topology: Topology) -> Dec
     except SpecError:
         return None
     other = replace(bought, design=built, parts=design_parts(built).dimensions)
-    found = _of_stack(other, shop)
+    found = stack_bill(other, shop)
     return None if found.missing else found.total_usd
 
 
-def _of_stack(bought: Purchase, shop: FabricShop) -> Bill:
-    """The switches, cables and optics of the only stack of a design."""
+def stack_bill(bought: Purchase, shop: FabricShop) -> Bill:
+    """The switches, cables and optics of the only stack of a design, else of its last dimension.
+
+    Parameters
+    ----------
+    bought : the design.
+    shop : whose prices count.
+    """
     topology = bought.design.topology
-    labels = [topology.labels[dim] for dim in topology.stacks[0]]
+    dims = topology.stacks[0] if topology.stacks else (topology.n_dims - 1,)
+    labels = [topology.labels[dim] for dim in dims]
     return _priced((x for x in shop.lines(bought) if x.dimension in labels), shop)
 
 

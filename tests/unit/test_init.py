@@ -84,6 +84,33 @@ def test_equal_groups_fill_the_leaves_and_a_near_count_is_told(run) -> None:
     assert "nodes" not in even.err
 
 
+def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
+    """64 nodes: 16 leaves and 8 spines of 64 ports, or one switch for each of 8 rails.
+
+    115 nodes of 5 leaves a rail: 40 leaves of 23 links up share 23 spines; apart, 2 each are 16.
+    """
+    assert run("init", *MODEL, "--npus", "512").code == 0
+    said = '--set "fabric.topology=SW(8)_SW(64)" --set "fabric.tiers=[node, leaf]"'
+    words = f"rails of one switch each, without spines, have the same bandwidths for $1.87M less, $1.38M of switches, cables and optics in place of $3.26M ({said}"
+    assert f"# {words}, and no rule on spine" in Path("plan.yaml").read_text()
+    degrees = ("--set", "parallelism={tp: 4, dp: 128}")
+    own = run("optimize", "plan.yaml", *degrees, "--json").payload
+    assert any(words in note for note in own["notes"])
+    edit = (*shlex.split(said), "--set", "constraints=[leaf == 50 GB/s]")
+    other = run("optimize", "plan.yaml", *degrees, *edit, "--json").payload
+    assert other["step_time_s"] == pytest.approx(own["step_time_s"], rel=1e-9)
+    assert not any("rails" in note for note in other["notes"])
+    edit = ("--set", "fabric.realization.wiring=rail_only")
+    told = run("init", *MODEL, "--npus", "920", "--force")
+    assert (
+        f"$6.82M of switches, cables and optics in place of $7.25M ({shlex.join(edit)})" in told.err
+    )
+    apart = ("--set", "parallelism={tp: 4, dp: 230}", "--policy", "spray")
+    for more, n in (((), 40 + 23), (edit, 40 + 8 * 2)):
+        assert f"training network: {n} switches" in run("check", "plan.yaml", *apart, *more).out
+    assert "wiring" not in run("init", *MODEL, "--npus", "2048", "--force").err
+
+
 def test_experts_have_the_batch_of_published_runs(run) -> None:
     """Of the order of DeepSeek-V3's 15,360 sequences; a dense model keeps its own."""
     for model, npus, batch in (

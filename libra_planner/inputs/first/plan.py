@@ -26,6 +26,7 @@ from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.scale_up import experts_notes, trained_models
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import Book, FabricShop, Purchase, purchase
+from libra_planner.procurement.rails import rewired
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.step.collectives.measured import measured_npu
@@ -196,6 +197,7 @@ class FirstPlan:
     n_per_group : nodes that share the leaves, where not the usual number fills these at least cost.
     group_words : what these save; empty for the usual number.
     near_words : which number of nodes close by would cost less; empty for none.
+    wiring_words : what another wiring of the rails would save; empty for none.
 
     Examples
     --------
@@ -217,6 +219,7 @@ class FirstPlan:
     n_per_group: int | None = None
     group_words: str = ""
     near_words: str = ""
+    wiring_words: str = ""
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -317,7 +320,7 @@ class FirstPlan:
     def notes(self) -> tuple[str, ...]:
         """What is worth a word of its NIC, its experts and its number of nodes."""
         words = (self.unsold_words, self.experts_words, self.group_words, self.near_words)
-        return tuple(filter(None, words))
+        return tuple(filter(None, (*words, self.wiring_words)))
 
     def text(self, name: str) -> str:
         """The plan as a YAML file of a name."""
@@ -451,7 +454,7 @@ class FirstPlan:
         found = free_ports(bought, shop)
         if found and found.refill and self.n_per_group is None:
             return self._refilled(found, found.refill.sizes[-2]).checked(name, beside)
-        return plan._as_built(bought.design.bandwidth_Bps)._near(bought, shop), found
+        return plan._as_built(bought.design.bandwidth_Bps)._compared(bought, shop), found
 
     def _refilled(self, found: FreePorts, n_per_group: int) -> FirstPlan:
         """The plan with the equal groups that fill its leaves at least cost."""
@@ -462,11 +465,13 @@ class FirstPlan:
         )
         return replace(self, n_per_group=n_per_group, group_words=words)
 
-    def _near(self, bought: Purchase, shop: FabricShop) -> FirstPlan:
-        """The plan with the number of nodes close by that costs less, where there is one."""
-        near = near_count(bought, shop) if self.n_groups > 1 else None
+    def _compared(self, bought: Purchase, shop: FabricShop) -> FirstPlan:
+        """The plan with words on a number of nodes close by, or a wiring, that costs less."""
+        if self.n_groups == 1:
+            return self
+        near, other = near_count(bought, shop), rewired(bought, shop)
         words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
-        return replace(self, near_words=words)
+        return replace(self, near_words=words, wiring_words=other.text if other else "")
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""
