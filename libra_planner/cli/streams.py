@@ -305,7 +305,7 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
     if isinstance(error, PlannerError):
         has_place = all(fault.place for fault in getattr(error, "faults", ()))
         before = "" if has_place else f"{subject or PROGRAM}: "
-        return _said(visible_lines(f"{before}{error}"), error.exit_code)
+        return _said(visible_lines(_as_named(f"{before}{error}", arguments)), error.exit_code)
     if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
         _to_nowhere(sys.stdout)
         return _said(f"{PROGRAM}: cannot write the result: {error.strerror}", BAD_INPUT)
@@ -317,6 +317,12 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
         "command, the plan and the lines above"
     )
     return _said(message, OWN_FAULT)
+
+
+def _as_named(message: str, arguments: Sequence[str]) -> str:
+    from libra_planner.reading.bundled import as_named
+
+    return as_named(message, arguments)
 
 
 def _has_no_reader() -> bool:

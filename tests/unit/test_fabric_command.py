@@ -190,6 +190,7 @@ def test_what_is_not_sold_has_no_total(capsys: pytest.CaptureFixture[str]) -> No
     ("more", "words"),
     [
         (("--nic", "400"), ("--nic", "without a unit")),
+        (("--nic", "400Mbps"), ("--nic", "0.4 Gbit/s, expected a NIC of 1 Gbit/s or more")),
         (("--port", "300Gbps"), ("--nic", "multiple of the port's 300 Gbit/s")),
         (("--port-up", "600Gbps"), ("--port-up", "multiple of the port's 400 Gbit/s")),
         (("--taper", "x"), ("--taper", "expected numbers")),

@@ -22,7 +22,7 @@ from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nodes_per_leaf
 from libra_planner.plain_text import visible
 from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, scale_up_domain
-from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.options import nic_bytes_per_s
 from libra_planner.plan.scale_up import experts_notes, trained_models
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import Book, FabricShop, Purchase, purchase
@@ -137,14 +137,14 @@ def nic_Bps(npu: str, text: str) -> float:
     Raises
     ------
     SpecError
-        For what is no speed, or as fast as the NPU's scale-up domain.
+        For what is no speed, is slower than any NIC, or as fast as the NPU's scale-up domain.
 
     Examples
     --------
     >>> nic_Bps("h100-sxm", "400Gbps") / 1e9
     50.0
     """
-    speed_Bps, domain = speed_bytes_per_s(text), _domain(npu)
+    speed_Bps, domain = nic_bytes_per_s(text), _domain(npu)
     if speed_Bps < domain.npu_Bps:
         return speed_Bps
     most = f"{domain.npu_Bps / GBIT_PER_S_BPS:g} Gbit/s of {domain.name}"
