@@ -28,7 +28,7 @@ from libra_planner.units import format_time
 from libra_planner.views import check as view
 from libra_planner.views.cells import Block
 from libra_planner.views.failures import failures_blocks, study_payload
-from libra_planner.views.phases import hotspot_blocks, hotspot_payload
+from libra_planner.views.phases import hotspot_blocks, hotspot_payload, trace_blocks, trace_payload
 from libra_planner.views.plan import as_checked
 from libra_planner.views.training.found import found_blocks, found_payload, links_blocks
 
@@ -132,7 +132,9 @@ class Check(_OnLinks):
     def blocks(self) -> Iterator[Block]:
         """What ``check`` prints."""
         answer, asked = self.answer, self.question
-        hot = [] if answer.hot is None else hotspot_blocks(self.report, answer.hot, **self._wanted)
+        hot = trace_blocks(answer.traced)
+        if answer.hot is not None:
+            hot = hotspot_blocks(self.report, answer.hot, **self._wanted)
         yield from view.check_blocks(answer.checked, hot)
         counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
         failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
@@ -145,7 +147,8 @@ class Check(_OnLinks):
         answer = self.answer
         worst = None if answer.hot is None else hotspot_payload(answer.hot, **self._wanted)
         studies = {name: study_payload(one) for name, one in answer.failures.items()}
-        return view.check_payload(answer.checked, worst) | studies | found_payload(answer.found)
+        found = view.check_payload(answer.checked, worst) | studies | found_payload(answer.found)
+        return found | trace_payload(answer.traced)
 
     def plot(self, axes: Any = None) -> Any:
         """Step times: ideal, sprayed, and of every routing; the matplotlib axes."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from itertools import chain
 
 from libra_planner.api.designs import Evaluated
 from libra_planner.api.plans import Plan
@@ -53,8 +55,16 @@ def optimize(options: argparse.Namespace) -> None:
 
     plan = Plan.of_searched(options.plan, searched)
     found = Optimum.of_design(plan, solve(searched.problem))
-    answer(options, found.to_dict, found.blocks(), with_source=True, then=then)
+    blocks = chain(found.blocks(), _zero_1(opened, searched))
+    answer(options, found.to_dict, blocks, with_source=True, then=then)
     judge_search(searched.found)
+
+
+def _zero_1(opened: OpenedPlan, searched: SearchedPlan) -> Iterator[str]:
+    """The best strategy of ZeRO 1, where the best of all is of ZeRO 2 or 3."""
+    words = opened.zero_1_words(searched.found)
+    if words:
+        yield words
 
 
 def _print_routed(options: argparse.Namespace, opened: OpenedPlan, searched: SearchedPlan) -> None:

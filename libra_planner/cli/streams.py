@@ -161,15 +161,19 @@ def _left_words(begun_s: float, done: int, n: int) -> str:
 
 
 class _SeldomLines:
-    """Progress in a log: a line every few seconds, and none of what is done sooner."""
+    """Progress in a log: a line every few seconds, and none of what is done sooner.
 
-    def __init__(self) -> None:
+    With the time that is left, unless what is counted takes ever less or more, as in a search.
+    """
+
+    def __init__(self, *, is_even: bool = True) -> None:
         self._begun_s = self._told_s = time.monotonic()
+        self._is_even = is_even
 
     def __call__(self, what: str, done: int, n: int) -> None:
         if done < n and time.monotonic() - self._told_s >= _SELDOM_S:
             self._told_s = time.monotonic()
-            left = _left_words(self._begun_s, done, n)
+            left = _left_words(self._begun_s, done, n) if self._is_even else ""
             print(f"{done:,} of {n:,} {what}{left}", file=sys.stderr, flush=True)
 
 
@@ -180,10 +184,10 @@ def search_progress(counted: str = "") -> Progress:
     ----------
     counted : of all that a search counts; everything where it is not given.
     """
-    is_log = not sys.stderr.isatty()
+    lines = None if sys.stderr.isatty() else _SeldomLines(is_even=False)
     if not counted:
-        return _SeldomLines() if is_log else _SearchLines()
-    write = progress_of(counted)
+        return lines or _SearchLines()
+    write = partial(lines, counted) if lines else progress_of(counted)
 
     def progress(what: str, done: int, total: int) -> None:
         if write and what == counted:
@@ -301,7 +305,7 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
     if isinstance(error, PlannerError):
         has_place = all(fault.place for fault in getattr(error, "faults", ()))
         before = "" if has_place else f"{subject or PROGRAM}: "
-        return _said(visible_lines(f"{before}{error}"), error.exit_code)
+        return _said(visible_lines(_as_named(f"{before}{error}", arguments)), error.exit_code)
     if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
         _to_nowhere(sys.stdout)
         return _said(f"{PROGRAM}: cannot write the result: {error.strerror}", BAD_INPUT)
@@ -313,6 +317,12 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
         "command, the plan and the lines above"
     )
     return _said(message, OWN_FAULT)
+
+
+def _as_named(message: str, arguments: Sequence[str]) -> str:
+    from libra_planner.reading.bundled import as_named
+
+    return as_named(message, arguments)
 
 
 def _has_no_reader() -> bool:

@@ -31,6 +31,7 @@ from libra_planner.reading.document import (
 from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
 from libra_planner.step.expression import Array
+from libra_planner.units import format_time
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
 from libra_planner.workload.placement import misfit_words, other_degree
 from libra_planner.workload.strategy import Strategy
@@ -246,6 +247,28 @@ class OpenedPlan(Frozen):
                 bandwidth_bytes_per_s=bandwidth_bytes_per_s,
                 n_best=n_best,
             )
+
+    def zero_1_words(self, found: SearchResult | None) -> str:
+        """The best strategy of ZeRO 1 where the one that was found shares more; else empty.
+
+        ZeRO 2 and 3 are those of Megatron FSDP, which not everybody runs.
+        """
+        if found is None or not found.best or int(found.best[0].strategy.zero) < 2:
+            return ""
+        is_fixed = self._fixed is not None and bool(self._fixed.choices.get("zero"))
+        if is_fixed or (self._spec.library or MEGATRON_CORE) != MEGATRON_CORE:
+            return ""
+        from libra_planner.search.rivals import fastest_with_zero
+
+        best = found.best[0]
+        other = fastest_with_zero(self.search(), best, 1)
+        if other is None:
+            return "No strategy of ZeRO 1 fits an NPU's memory"
+        more = other.step_time_s / best.optimum.step_time_s - 1
+        return (
+            f"With ZeRO 1 the best takes {format_time(other.step_time_s)} ({more:+.1%}) at this "
+            f"bandwidth: {KEY}: {strategy_words(other.strategy)}"
+        )
 
     @cached_property
     def base(self) -> Problem:

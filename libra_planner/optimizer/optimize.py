@@ -25,6 +25,7 @@ from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import Design, FrontierPoint, Solution
 from libra_planner.optimizer.engines.imports import statistics_when_used
 from libra_planner.optimizer.objectives import Designs, best_designs, no_figures, solve_designs
+from libra_planner.optimizer.only import only_design
 from libra_planner.optimizer.programs import posedness
 from libra_planner.optimizer.programs.dimensionless import Index
 from libra_planner.optimizer.programs.plans import (
@@ -292,6 +293,9 @@ def pareto(
             f"{problem.at('cost_model')}got prices at which the network costs nothing: there is "
             "no cost to trade time for; use optimize with objective performance, or other prices"
         )
+    only = only_design(problem)
+    if only is not None:
+        return (only,)
     base = replace(problem, objective="performance", group_objective="weighted")
     fastest = _fastest(base)
     cheapest = _cheapest(base, SLOWEST * fastest.step_time_s)

@@ -18,7 +18,7 @@ from libra_planner.problem import Rule
 from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.reading.models import FaultCollector, Model, Price, for_models, validated
 from libra_planner.step.expression import Array
-from libra_planner.units import UNITS, unit_kind
+from libra_planner.units import GBIT_PER_S_BPS, UNITS, unit_kind
 
 MAX_PORTS = 10_000
 """Most ports per NPU; beyond it a number is a slip of the keyboard."""
@@ -66,6 +66,29 @@ def speed_bytes_per_s(value: Any) -> float:
         sizes = f"from {_SPEEDS[0]:g} to {_SPEEDS[1]:g} bytes/s"
         raise SpecError(Fault(f"got {value!r}", f"expected a speed {sizes}"))
     return speed
+
+
+def nic_bytes_per_s(value: Any) -> float:
+    """The speed of a NIC, byte/s: 1 Gbit/s at least, as slower ones are a slip of the unit.
+
+    Raises
+    ------
+    SpecError
+        As :func:`speed_bytes_per_s`, and for a slower one.
+
+    Examples
+    --------
+    >>> nic_bytes_per_s("400Gbps")
+    50000000000.0
+    >>> nic_bytes_per_s("400Mbps")
+    Traceback (most recent call last):
+    libra_planner.errors.SpecError: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; ...
+    """
+    speed_Bps = speed_bytes_per_s(value)
+    if speed_Bps >= GBIT_PER_S_BPS:
+        return speed_Bps
+    expected, fix = "expected a NIC of 1 Gbit/s or more", "write e.g. 400Gbps"
+    raise SpecError(Fault(f"got {value}: {speed_Bps / GBIT_PER_S_BPS:g} Gbit/s", expected, fix))
 
 
 Speed: TypeAlias = Annotated[

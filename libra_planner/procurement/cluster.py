@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from libra_planner.errors import SpecError
@@ -15,8 +15,9 @@ from libra_planner.fabric.cluster import (
     ClusterOrder,
     cluster_network,
 )
-from libra_planner.fabric.parts import HOST_LEAF, CableParts, switch_parts
-from libra_planner.fabric.topology import RAIL, SwitchSettings
+from libra_planner.fabric.parts import HOST_LEAF, CableParts, design_parts, switch_parts
+from libra_planner.fabric.realization import realize
+from libra_planner.fabric.topology import RAIL, SwitchSettings, Topology
 from libra_planner.procurement.bill import (
     FIBRE,
     MEDIA,
@@ -191,7 +192,7 @@ def free_ports(
     order = _same_order(bought)
     if order is None:
         return None
-    own = _of_stack(bought, shop)
+    own = stack_bill(bought, shop)
     wasted = max((x for x in own.lines if x.n_ports), key=lambda x: x.free_ports_usd, default=None)
     if wasted is None or wasted.n_free_ports < _MANY_FREE * wasted.n_ports:
         return None
@@ -214,10 +215,38 @@ def free_ports(
     return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill, parts)
 
 
-def _of_stack(bought: Purchase, shop: FabricShop) -> Bill:
-    """The switches, cables and optics of the only stack of a design."""
+def regrouped_usd(bought: Purchase, shop: FabricShop, topology: Topology) -> Decimal | None:
+    """Switches, cables and optics of the only stack of a design with other sizes.
+
+    ``None`` where they cannot be built, or a part has no price.
+
+    Parameters
+    ----------
+    bought : the design, whose bandwidths and settings are kept.
+    shop : whose prices count.
+    topology : the same dimensions; sizes may differ.
+    """
+    asked_Bps = [one.asked_Bps for one in bought.design.dimensions]
+    try:
+        built = realize(topology, asked_Bps, bought.design.realization)
+    except SpecError:
+        return None
+    other = replace(bought, design=built, parts=design_parts(built).dimensions)
+    found = stack_bill(other, shop)
+    return None if found.missing else found.total_usd
+
+
+def stack_bill(bought: Purchase, shop: FabricShop) -> Bill:
+    """The switches, cables and optics of the only stack of a design, else of its last dimension.
+
+    Parameters
+    ----------
+    bought : the design.
+    shop : whose prices count.
+    """
     topology = bought.design.topology
-    labels = [topology.labels[dim] for dim in topology.stacks[0]]
+    dims = topology.stacks[0] if topology.stacks else (topology.n_dims - 1,)
+    labels = [topology.labels[dim] for dim in dims]
     return _priced((x for x in shop.lines(bought) if x.dimension in labels), shop)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -145,6 +146,32 @@ def name_of(path: str | Path, kinds: Sequence[str] = PLANS) -> str:
     file = Path(path)
     is_bundled = any(file.parent == folder(kind) for kind in kinds)
     return file.stem if is_bundled else str(path)
+
+
+def as_named(message: str, arguments: Sequence[str]) -> str:
+    """A message whose lines begin with the names of bundled files that a user wrote, not paths.
+
+    Parameters
+    ----------
+    message : of one fault a line.
+    arguments : what the user wrote; behind an ``@`` stands a design.
+
+    Examples
+    --------
+    >>> as_named(f"{example('08_rails')}: --set npu: got 3", ["optimize", "08_rails"])
+    '08_rails: --set npu: got 3'
+    """
+    names_written = (one.partition("@")[0] for one in arguments)
+    plain = [one for one in names_written if one and not is_path(one) and "." not in one]
+    kinds = (*PLANS, *SWEEPS, *FLOW_FABRICS, *FLOW_LISTS)
+    try:
+        found = {path: one for one in plain for kind in kinds if (path := _found(kind, one))}
+    except (DataNotFound, OSError):  # An installation without its data says so itself.
+        return message
+    for path, name in found.items():
+        if not os.path.lexists(name):
+            message = re.sub(f"^{re.escape(str(path))}(?=:)", name, message, flags=re.MULTILINE)
+    return message
 
 
 def _unknown(name: str, kinds: Sequence[str]) -> Fault:

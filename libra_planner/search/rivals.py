@@ -1,4 +1,4 @@
-"""Strategies that may be better than the best one where links deliver less than they have."""
+"""Strategies beside the best one: that may beat it on links, or that share less memory."""
 
 from __future__ import annotations
 
@@ -50,6 +50,24 @@ def rivals(
     orders = [rows[np.argsort(by, kind="stable")] for by in (derated_s, model_s[rows])]
     found = _distinct(space, np.stack(orders, axis=1).ravel(), best.index)
     return tuple(Rival(space.strategy(i), float(model_s[i])) for i in found)
+
+
+def fastest_with_zero(search: Search, best: Candidate, zero: int) -> Rival | None:
+    """The strategy with one stage of ZeRO whose step is shortest; ``None`` where none fits.
+
+    Parameters
+    ----------
+    search, best : the search and its best strategy, at whose bandwidth all are compared.
+    zero : the stage.
+    """
+    rows = np.flatnonzero(search.space.columns["zero"] == zero)
+    rows = rows[search.figures.memory_bytes(rows) <= search.npu_memory_bytes]
+    if not len(rows):
+        return None
+    at_Bps = np.maximum(best.optimum.bandwidth_bytes_per_s, LEAST_BYTES_PER_S)
+    times_s = search.figures.step_time_s(rows, at_Bps)
+    first = int(np.argmin(times_s))
+    return Rival(search.space.strategy(int(rows[first])), float(times_s[first]))
 
 
 def _distinct(space: Space, ranked: Index, best: int) -> list[int]:

@@ -206,19 +206,23 @@ def checked_design(
             )
     checked = CheckedPlan(links, report, optimized, violated, question.statistics)
     with located(f"{source}: --trace"):
-        traced = _traced(question.trace, checked, hot)
+        traced = _traced(question.trace, checked)
         return LinkAnswer(checked, chosen.searched.found, hot, failures, traced)
 
 
-def _traced(asked: str | None, checked: CheckedPlan, hot: Hotspot | None) -> TracedFlow | None:
-    """The flow that is to be followed, in the round that loses most or in another one."""
+def _traced(asked: str | None, checked: CheckedPlan) -> TracedFlow | None:
+    """The flow that is to be followed: in the round that loses most, or where nothing is lost too.
+
+    A name that no round has is refused with one that there is.
+    """
     if asked is None:
         return None
-    if hot is None or hot.routed is None:
-        got = "got no collective that loses time to its routing"
-        raise SpecError(Fault(got, "expected one, whose flows can be followed"))
     found = traced_flow(checked.links, checked.report, asked)
     if found is None:
+        hot = hotspot(checked.links, checked.report, always=True)
+        if hot is None or hot.routed is None:
+            got = f"got {asked!r}, and no collective that switches route"
+            raise SpecError(Fault(got, "expected one, whose flows can be followed"))
         name, label, first = hot.worst.name, hot.phase.label, hot.routed.flows.ids[0]
         expected = f"expected a flow of {name} on {label}, such as {first}, or of another round"
         raise SpecError(Fault(f"got {asked!r}", expected))

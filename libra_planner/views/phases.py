@@ -257,13 +257,28 @@ def hotspot_payload(
     if hot.routed is not None and groups:
         payload["groups"] = links.group_rows(hot.routed)
     if traced is not None:
-        payload["trace"] = {
-            "flow": traced.routed.flows.ids[traced.number],
-            "dimension": traced.label,
-            "round": traced.round_name,
-            "hops": links.hop_rows(traced.routed, traced.number),
-        }
+        payload |= trace_payload(traced)
     return payload
+
+
+def trace_payload(traced: TracedFlow | None) -> dict[str, Any]:
+    """The key ``trace`` of ``check --json``; nothing where no flow was to be followed."""
+    if traced is None:
+        return {}
+    trace = {
+        "flow": traced.routed.flows.ids[traced.number],
+        "dimension": traced.label,
+        "round": traced.round_name,
+        "hops": links.hop_rows(traced.routed, traced.number),
+    }
+    return {"trace": trace}
+
+
+def trace_blocks(traced: TracedFlow | None) -> Iterator[Block]:
+    """The same for people: link by link, with the flows on each."""
+    if traced is not None:
+        yield from links.hops_blocks(traced.routed, traced.number)
+        yield f"  in {escape(traced.round_name)} on {traced.label}"
 
 
 def link_rows(hot: Hotspot, n: int) -> list[dict[str, Any]]:
@@ -295,9 +310,7 @@ def hotspot_blocks(
     yield from (escape(f"  {_link_text(row)}") for row in rows)
     if hot.routed is not None and groups:
         yield from links.groups_blocks(links.group_rows(hot.routed))
-    if traced is not None:
-        yield from links.hops_blocks(traced.routed, traced.number)
-        yield f"  in {escape(traced.round_name)} on {traced.label}"
+    yield from trace_blocks(traced)
 
 
 _MANY_PAIRS = 16

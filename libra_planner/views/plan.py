@@ -19,6 +19,7 @@ from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views.bought.free_ports import free_port_notes
 from libra_planner.views.bought.racks import rack_notes
 from libra_planner.views.bought.whole_ports import port_notes, spare_notes
+from libra_planner.views.bought.wiring import wiring_notes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
 
@@ -116,6 +117,7 @@ def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]
     yield from port_notes(problem, bandwidth_bytes_per_s)
     yield from rack_notes(problem, bandwidth_bytes_per_s)
     yield from free_port_notes(problem, bandwidth_bytes_per_s)
+    yield from wiring_notes(problem, bandwidth_bytes_per_s)
     yield from plan_notes(problem)
 
 

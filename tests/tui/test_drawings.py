@@ -161,8 +161,14 @@ ONE = PLAN.replace(
 )
 
 
-def test_a_frontier_of_one_design_says_why_in_place_of_axes(plan_file: Path) -> None:
+def test_a_frontier_of_one_design_says_why_in_place_of_axes(plan_file: Path, monkeypatch) -> None:
+    """At once: no solver is asked for what the rules fix."""
     plan_file.write_text(ONE)
+
+    def unwanted(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("libra_planner.tui.screens.pane.run_apart", unwanted)
     [point] = json.loads(command("pareto", plan_file, "--json").out)["points"]
     why = "one design: the rules fix the bandwidth of every dimension"
 

@@ -100,21 +100,24 @@ def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None
     assert not any("ports of A are free" in point for point in open_points(full))
 
 
-def test_a_first_plan_says_which_ports_stay_free(run, tmp_path, monkeypatch) -> None:
-    """What the note says a plan has is what a plan buys: 16 leaves and 3 spines."""
+def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
+    run, tmp_path, monkeypatch
+) -> None:
+    """96 nodes at 4:1 are two groups of 48 on 16 leaves and 3 spines; 256 are no groups of 37."""
     monkeypatch.chdir(tmp_path)
-    asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "768", "--nic", "400Gbps")
-    assert "stay free" not in run("init", *asked, "-o", "full.yaml").err
-    told = run("init", *asked, "--taper", "4", "-o", "t4.yaml").err
-    assert "576 of 1,536 ports of its leaves stay free" in told
-    assert "libra-planner fabric --hosts 96 --nic 400Gbps --taper 4" in told
-    assert 'PLAN@450,50,12.5 --set "fabric.topology=SW(8)_[SW(48)_SW(2)]"' in told
-    plan = Path("t4.yaml").read_text().replace("[SW(32)_SW(3)]", "[SW(48)_SW(2)]")
+    asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--nic", "400Gbps", "--npus")
+    assert "stay free" not in run("init", *asked, "768", "-o", "full.yaml").err
+    told = run("init", *asked, "768", "--taper", "4", "-o", "t4.yaml").err
+    assert "Groups of 48 nodes fill the leaves better than 32 would: $627.84k less" in told
+    plan = Path("t4.yaml").read_text()
+    assert "[SW(48)_SW(2)]" in plan
     Path("own.yaml").write_text(plan.replace("parallelism: auto", "parallelism: {tp: 8, dp: 96}"))
     [one] = compared_by("own.yaml", "--set", "global_batch=768").candidates
     switches = [x.n_units for x in one.bill.of("network").lines if x.part.kind == "switch"]
     assert switches == [16, 3]
-    assert "16 leaves and 3 spines" in told
+    told = run("init", *asked, "2048", "--taper", "2", "-o", "t2.yaml").err
+    assert "1,024 of 4,096 ports of its leaves stay free" in told
+    assert "libra-planner fabric --hosts 256 --nic 400Gbps --taper 2" in told
 
 
 def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(bought) -> None:

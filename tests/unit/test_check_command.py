@@ -160,6 +160,20 @@ def test_the_hotspot_names_the_flows_that_meet(small, run) -> None:
     assert "ECMP groups" in text
 
 
+@pytest.mark.parametrize(("policy", "n_hops"), [("greedy", 4), ("spray", 0)])
+def test_a_flow_is_followed_where_nothing_is_lost(small, run, policy: str, n_hops: int) -> None:
+    """0 and 2 stand at two leaves, over a spine: 4 links, one flow on each; sprayed over all."""
+    arguments = ("check", small(), "--policy", policy, "--trace")
+    found = run(*arguments, "0-2", "--json").payload
+    assert found["hotspot"] is None
+    assert [hop["n_flows"] for hop in found["trace"]["hops"]] == [1] * n_hops
+    assert (found["trace"]["flow"], found["trace"]["round"]) == ("0-2", "step 2 of 2")
+    text = run(*arguments, "0-2").out
+    assert "Flow 0-2, host 0 to host 2\n" in text
+    assert ("sprayed over all its paths" in text) is (n_hops == 0)
+    assert "--trace: got '0-3', expected a flow of " in run(*arguments, "0-3").err
+
+
 def test_sprayed_packets_have_no_floor(small, run) -> None:
     found = run("check", small(), "--policy", "spray", "--json").payload
     assert found["dimensions"][0]["fim_percent"] == 0

@@ -186,10 +186,17 @@ def test_what_is_not_sold_has_no_total(capsys: pytest.CaptureFixture[str]) -> No
     assert found["missing_prices"]
 
 
+def test_the_ports_of_a_switch_have_the_name_of_plans_too(run) -> None:
+    small, same = (run(*ONE, name, "32", "--json") for name in ("--radix", "--switch-radix"))
+    assert small.payload == same.payload
+    assert small.payload != run(*ONE, "--json").payload
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         (("--nic", "400"), ("--nic", "without a unit")),
+        (("--nic", "400Mbps"), ("--nic", "0.4 Gbit/s, expected a NIC of 1 Gbit/s or more")),
         (("--port", "300Gbps"), ("--nic", "multiple of the port's 300 Gbit/s")),
         (("--port-up", "600Gbps"), ("--port-up", "multiple of the port's 400 Gbit/s")),
         (("--taper", "x"), ("--taper", "expected numbers")),

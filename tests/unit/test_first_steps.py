@@ -77,6 +77,23 @@ def test_wrong_commands_and_flags_get_a_suggestion(arguments: str, meant: str, r
     assert result.err.endswith(f"; did you mean {meant}?\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "begins"),
+    [
+        ("optimize 0e_rails_2to1 --set global_batch=x", "0e_rails_2to1: --set global_batch: got"),
+        ("check 0e_rails_2to1 --set parallelism.tp=3", "0e_rails_2to1:3:14: parallelism: got tp 3"),
+        ("report 08_rails@1,2,3 -o r --set npu=[]", "08_rails: --set npu: got"),
+    ],
+)
+def test_messages_name_a_bundled_plan_as_it_was_written(arguments, begins, run) -> None:
+    """And not the folder that it is installed in; a path stays the path that it is."""
+    result = run(*arguments.split())
+    assert (result.code, result.err.startswith(begins)) == (2, True), result.err
+    path = str(example("0e_rails_2to1"))
+    if "optimize" in arguments:
+        assert run("optimize", path, "--set", "global_batch=x").err.startswith(f"{path}: --set")
+
+
 def test_a_path_to_nothing_names_the_bundled_file() -> None:
     assert given_file("/no/such/08_rails.yaml") == "/no/such/08_rails.yaml"
     with pytest.raises(DataNotFound, match="write 08_rails"):

@@ -62,6 +62,55 @@ def test_a_taper_that_whole_links_do_not_make_is_written_as_they_do(run, asked, 
     assert found["bandwidth_GBps"] == pytest.approx(found["realized_GBps"], rel=1e-12)
 
 
+def test_equal_groups_fill_the_leaves_and_a_near_count_is_told(run) -> None:
+    """1,025 nodes at 2:1 are 25 groups of 41; at 1:1 no group but 25 fits a leaf, 32 does of 1,024.
+
+    By hand, of 8 rails at 1:1: 41 leaves and 25 spines of 64 ports each, where 32 and 16 do.
+    """
+    asked = ("--model", "llama3-8b", "--npu", "h200-sxm", "--npus", "8200", "--force")
+    tapered = run("init", *asked, "--taper", "2")
+    text = Path("plan.yaml").read_text()
+    assert "topology: SW(8)_[SW(41)_SW(25)] " in text
+    assert "41 nodes on the leaves, 25 such groups under spines" in text
+    words = "Groups of 41 nodes fill the leaves better than 25 would"
+    assert words in tapered.err
+    assert f"# {words}" in text
+    assert "$10.09M less at list prices" in text
+    plain = run("init", *asked)
+    assert "topology: SW(8)_[SW(25)_SW(41)] " in Path("plan.yaml").read_text()
+    assert "cost $61.80M at list prices; 1,024 nodes (8,192 NPUs), 32 in a group," in plain.err
+    assert "would cost $51.53M.\n" in plain.err
+    even = run("init", *asked[:-3], "--npus", "8192", "--force")
+    assert "nodes" not in even.err
+
+
+def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
+    """64 nodes: 16 leaves and 8 spines of 64 ports, or one switch for each of 8 rails.
+
+    115 nodes of 5 leaves a rail: 40 leaves of 23 links up share 23 spines; apart, 2 each are 16.
+    """
+    assert run("init", *MODEL, "--npus", "512").code == 0
+    said = '--set "fabric.topology=SW(8)_SW(64)" --set "fabric.tiers=[node, leaf]"'
+    words = f"rails of one switch each, without spines, have the same bandwidths for $1.87M less, $1.38M of switches, cables and optics in place of $3.26M ({said}"
+    assert f"# {words}, and no rule on spine" in Path("plan.yaml").read_text()
+    degrees = ("--set", "parallelism={tp: 4, dp: 128}")
+    own = run("optimize", "plan.yaml", *degrees, "--json").payload
+    assert any(words in note for note in own["notes"])
+    edit = (*shlex.split(said), "--set", "constraints=[leaf == 50 GB/s]")
+    other = run("optimize", "plan.yaml", *degrees, *edit, "--json").payload
+    assert other["step_time_s"] == pytest.approx(own["step_time_s"], rel=1e-9)
+    assert not any("rails" in note for note in other["notes"])
+    edit = ("--set", "fabric.realization.wiring=rail_only")
+    told = run("init", *MODEL, "--npus", "920", "--force")
+    assert (
+        f"$6.82M of switches, cables and optics in place of $7.25M ({shlex.join(edit)})" in told.err
+    )
+    apart = ("--set", "parallelism={tp: 4, dp: 230}", "--policy", "spray")
+    for more, n in (((), 40 + 23), (edit, 40 + 8 * 2)):
+        assert f"training network: {n} switches" in run("check", "plan.yaml", *apart, *more).out
+    assert "wiring" not in run("init", *MODEL, "--npus", "2048", "--force").err
+
+
 def test_experts_have_the_batch_of_published_runs(run) -> None:
     """Of the order of DeepSeek-V3's 15,360 sequences; a dense model keeps its own."""
     for model, npus, batch in (
@@ -283,6 +332,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         ("--model gpt3 --npu h100-sxm --npus 8", "expected two or more full domains"),
         ("--model gpt3 --npu h100-sxm --npus 16392", "write at most 16,384"),
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 3600Gbps", "--nic: got 3600Gbps, expected less"),
+        ("--model gpt3 --npu h100-sxm --npus 64 --nic 400Mbps", "--nic: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; write e.g. 400Gbps"),
         ("--model gpt3 --npu tpu --npus 64", "--npu: got 'tpu', expected one of 3 NPUs"),
         ("--model gpt3 --npu h100-sxm --npus 64 --taper 0.5", "--taper: got '0.5'"),
         ("--model gpt3 --npu h100-sxm --npus 64 --prices q.txt", "expected a CSV file"),

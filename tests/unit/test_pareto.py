@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from libra_planner.errors import IllPosed, SpecError
+from libra_planner.errors import IllPosed, Infeasible, SpecError
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.optimizer.only import only_design
 from libra_planner.optimizer.optimize import pareto
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.views.frontier import frontier_payload, one_design_text
@@ -167,4 +168,18 @@ def test_a_single_design_says_why_it_is_alone(rules: tuple[Rule, ...], said: str
     points = pareto(problem, 9)
     assert len(points) == 1
     assert one_design_text(problem, points[0]).startswith(said)
+    only = only_design(problem)
+    assert (only is not None) is ("bandwidth of every" in said)
+    if only is not None:  # T = 1 + 4/10, C = 2 x 10 + 2 x 10.
+        assert (only.step_time_s, only.cost_usd) == pytest.approx((1.4, 40.0), rel=1e-12)
     assert any(note.startswith(said) for note in frontier_payload(problem, points)["notes"])
+
+
+def test_rules_that_the_fixed_design_breaks_are_found_out() -> None:
+    problem = _one_dimension(Rule("dim1 == 20", (1.0,), "==", 20.0), TEN)
+    assert only_design(problem) is None
+    with pytest.raises(Infeasible):
+        pareto(problem, 9)
+    late = _one_dimension(Rule("dim1 == 10", (1.0,), "==", 10.0))
+    assert only_design(late) is not None
+    assert only_design(replace(late, step_time_limits=(StepTimeLimit("T", 1.3),))) is None

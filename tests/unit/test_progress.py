@@ -49,4 +49,14 @@ def test_a_search_tells_only_what_is_asked_for(clock, capsys) -> None:
     clock.now_s = 20.0
     write("strategies have a bound", 1, 10)
     write("points", 2, 25)
-    assert capsys.readouterr().err == "2 of 25 points, about 4 min left\n"
+    assert capsys.readouterr().err == "2 of 25 points\n"
+
+
+def test_a_log_of_a_search_tells_no_time_that_is_left(clock, capsys) -> None:
+    """Bounds take microseconds each and optima seconds: 20 s for 2 of 25,000 are no 4,000 min."""
+    write = streams.search_progress()
+    for what, done in (("strategies have a bound", 2), ("fabrics optimised", 3)):
+        clock.now_s += 20.0
+        write(what, done, 25000)
+    told = capsys.readouterr().err
+    assert told == "2 of 25,000 strategies have a bound\n3 of 25,000 fabrics optimised\n"

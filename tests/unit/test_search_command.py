@@ -17,7 +17,7 @@ import pytest
 from libra_planner import example, load_plan, sweep
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
-from libra_planner.inputs.plans import open_plan
+from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.search.plans import plan_search
 from libra_planner.sweeps.results import Results
@@ -181,6 +181,24 @@ def test_an_optimum_names_what_compares_other_strategies(auto: str, run) -> None
     assert f"{links}likely ones there\n{ranked}\n" in text
     (given,) = run("optimize", auto, "--json").payload["set"]
     assert ranked not in run("optimize", auto, "--set", given).out
+
+
+def test_an_optimum_of_zero_3_names_the_best_of_zero_1(auto: str, run) -> None:
+    """What is said beside it is what a search of ZeRO 1 alone finds on the same network."""
+    text = AUTO.replace("llama3-8b", "llama3-70b").replace("SW(2)_SW(2)", "SW(4)_SW(2)")
+    rules = "leaf == 50 GB/s, node == 450 GB/s, taper(spine) == 1"
+    text = re.sub(r"constraints: .*", f"constraints: [{rules}]", text) + "fidelity: calibrated\n"
+    Path(auto).write_text(text.replace("global_batch: 32", "global_batch: 512"))
+    of_1, of_3 = (open_plan(auto, [f"parallelism={{zero: {n}, rest: auto}}"]) for n in (1, 3))
+    alone, fixed = of_1.searched().found, of_3.searched().found
+    [first] = alone.best
+    said = run("optimize", auto).out
+    assert "zero: 3," in said
+    more = first.optimum.step_time_s / fixed.best[0].optimum.step_time_s - 1
+    time = f"{format_time(first.optimum.step_time_s)} ({more:+.1%})"
+    assert f"\nWith ZeRO 1 the best takes {time} at this bandwidth: parallelism: {{tp: " in said
+    assert said.endswith(f": parallelism: {strategy_words(first.strategy)}\n")
+    assert of_1.zero_1_words(alone) == of_3.zero_1_words(fixed) == ""
 
 
 def test_fixed_degrees_leave_the_rest_to_the_search(auto: str, printed: Printed) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from libra_planner.fabric.cluster import (
 )
 from libra_planner.fabric.topology import RAIL_OPTIMIZED
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
-from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
 from libra_planner.procurement.bill import MEDIA, NIC, SWITCH, Bill
 from libra_planner.procurement.cluster import PART, cluster_bill
@@ -104,7 +104,7 @@ def sized_network(
     order = ClusterOrder(
         n_hosts=hosts,
         n_nics_per_host=nics_per_host or npus_per_host,
-        nic_Bps=_speed(nic, "--nic") or 0.0,
+        nic_Bps=_speed(nic, "--nic", nic_bytes_per_s) or 0.0,
         switch_radix=radix,
         port_Bps=_speed(port, "--port"),
         uplink_Bps=_speed(port_up, "--port-up"),
@@ -155,11 +155,13 @@ def _rails_usd(
     return None if bill.missing else float(bill.total_usd)
 
 
-def _speed(text: str | None, flag: str) -> float | None:
+def _speed(
+    text: str | None, flag: str, read: Callable[[str], float] = speed_bytes_per_s
+) -> float | None:
     if text is None:
         return None
     try:
-        return speed_bytes_per_s(text)
+        return read(text)
     except SpecError as error:
         raise SpecError(*(replace(fault, place=Place(flag)) for fault in error.faults)) from None
 

@@ -20,7 +20,7 @@ from libra_planner.inputs.measured_runs import Cluster, read_measured_runs
 from libra_planner.inputs.training.clusters import nics_of
 from libra_planner.plan.npus import catalogue as npu_catalogue
 from libra_planner.plan.npus import npu_named
-from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.options import nic_bytes_per_s
 from libra_planner.plan.quotes import day
 from libra_planner.plan.systems import Origin, Refits, is_system_file, load_system, system_text
 from libra_planner.step.collectives.measured import (
@@ -109,7 +109,7 @@ def node_nic_Bps(text: str | None) -> float:
         expected = "expected a number of NICs and their speed"
         raise SpecError.at("--nics", f"got {text!r}", expected, "write e.g. 8x400Gbps")
     with located("--nics"):
-        return int(number) * speed_bytes_per_s(speed)
+        return int(number) * nic_bytes_per_s(speed)
 
 
 def _usual_nics(npu: str) -> str:

@@ -205,7 +205,7 @@ def _fabric() -> Arguments:
         number("--npus-per-host", 1, 1024, "each with a NIC of its own; default 8", default=8),
         number("--nics-per-host", 1, 1024, "where NPUs share NICs, or have several"),
         text("--nic", "SPEED", "of one NIC over all planes, such as 400Gbps", required=True),
-        number("--radix", 2, 4096, "ports of a switch; default 64", default=64),
+        number("--radix --switch-radix", 2, 4096, "ports of a switch; default 64", default=64),
         text("--port", "SPEED", "of a switch's port (default: a NIC's in one plane)"),
         text("--port-up", "SPEED", port_up),
         text("--taper", "T1[,T2]", taper, default="1"),

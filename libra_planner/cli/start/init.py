@@ -20,9 +20,9 @@ from libra_planner.inputs.first.plan import (
     check_npus,
     nic_Bps,
     npu_choice,
-    quotes_text,
     taper_of,
 )
+from libra_planner.inputs.first.quotes import quotes_text
 from libra_planner.inputs.first.workload import workload_text
 from libra_planner.inputs.training.clusters import nics_of
 from libra_planner.procurement.cluster import FreePorts
@@ -237,9 +237,7 @@ def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
             f"Whole links make {first.taper:.4g}:1 at the spines, the next below the "
             f"{first.asked_taper:g}:1 asked for: the plan has that."
         )
-    if first.unsold_words:
-        yield first.unsold_words
-    if first.experts_words:
-        yield f"{first.experts_words[:1].upper()}{first.experts_words[1:]}."
+    for words in first.notes:
+        yield f"{words[:1].upper()}{words[1:].removesuffix('.')}."
     if wasted is not None:
         yield f"At list prices {free_ports_text(wasted)}"

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costs.quotes import TAX, TIER_PARTS
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import SwitchSettings
-from libra_planner.inputs.parts import load_parts
+from libra_planner.inputs.first.groups import near_count
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nodes_per_leaf
 from libra_planner.plain_text import visible
 from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, scale_up_domain
-from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.plan.prices import load_price_book
-from libra_planner.plan.quotes import CHOSEN, OFFERED, OPTIONAL, PER_GBPS, PERCENT, REQUIRED
+from libra_planner.plan.options import nic_bytes_per_s
 from libra_planner.plan.scale_up import experts_notes, trained_models
+from libra_planner.procurement.bought.refills import Refill
 from libra_planner.procurement.cluster import FreePorts, free_ports
-from libra_planner.procurement.lines import purchase
+from libra_planner.procurement.lines import FabricShop, Purchase, purchase
+from libra_planner.procurement.rails import rewired
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.step.collectives.measured import measured_npu
 from libra_planner.step.expression import Array
-from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS
+from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS, format_usd
 
 _DTYPE = "bf16"
-_PRICES = "clos-2026"
+PRICES = "clos-2026"
+"""Price book of a first plan."""
 _SOLD_GBPS = (100, 200, 400, 800)
 """Speeds of NICs in the bundled catalogue."""
 _RADIX = SwitchSettings().switch_radix
@@ -139,14 +137,14 @@ def nic_Bps(npu: str, text: str) -> float:
     Raises
     ------
     SpecError
-        For what is no speed, or as fast as the NPU's scale-up domain.
+        For what is no speed, is slower than any NIC, or as fast as the NPU's scale-up domain.
 
     Examples
     --------
     >>> nic_Bps("h100-sxm", "400Gbps") / 1e9
     50.0
     """
-    speed_Bps, domain = speed_bytes_per_s(text), _domain(npu)
+    speed_Bps, domain = nic_bytes_per_s(text), _domain(npu)
     if speed_Bps < domain.npu_Bps:
         return speed_Bps
     most = f"{domain.npu_Bps / GBIT_PER_S_BPS:g} Gbit/s of {domain.name}"
@@ -196,6 +194,10 @@ class FirstPlan:
     asked_taper : where whole links make another ``taper`` of it; else ``None``.
     has_experts : whether the model has them.
     experts_words : what the domain's size rules out of the model's experts; empty for nothing.
+    n_per_group : nodes that share the leaves, where not the usual number fills these at least cost.
+    group_words : what these save; empty for the usual number.
+    near_words : which number of nodes close by would cost less; empty for none.
+    wiring_words : what another wiring of the rails would save; empty for none.
 
     Examples
     --------
@@ -214,6 +216,10 @@ class FirstPlan:
     asked_taper: float | None = None
     has_experts: bool = False
     experts_words: str = ""
+    n_per_group: int | None = None
+    group_words: str = ""
+    near_words: str = ""
+    wiring_words: str = ""
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -240,7 +246,7 @@ class FirstPlan:
 
         Spines that do not join the rails are not needed where a switch has a port for every node.
         """
-        n_groups = self.n_nodes // nodes_per_leaf(self.n_nodes)
+        n_groups = self.n_nodes // (self.n_per_group or nodes_per_leaf(self.n_nodes))
         has_own_spines = n_groups * self.domain.n_npus > _RADIX
         return 1 if has_own_spines and self.n_nodes <= _RADIX else n_groups
 
@@ -310,6 +316,12 @@ class FirstPlan:
     def _port_speed(self) -> str:
         return f"{self.nic_Bps / GBIT_PER_S_BPS:.12g} Gbps"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth a word of its NIC, its experts and its number of nodes."""
+        words = (self.unsold_words, self.experts_words, self.group_words, self.near_words)
+        return tuple(filter(None, (*words, self.wiring_words)))
+
     def text(self, name: str) -> str:
         """The plan as a YAML file of a name."""
         return "".join(f"{line}\n" for line in [*self._head(name), *self._body()])
@@ -327,9 +339,8 @@ class FirstPlan:
             (f"report {name} -o report", "the bill"),
         ):
             yield f"#   libra-planner {command:<28} {what}"
-        for words in (self.unsold_words, self.experts_words):
-            if words:
-                yield f"# {words}"
+        for words in self.notes:
+            yield f"# {words}"
 
     def _body(self) -> Iterator[str]:
         own = bundled.is_path(self.model)
@@ -347,7 +358,7 @@ class FirstPlan:
             yield _line("fidelity: calibrated", "collectives as NCCL was measured; or ideal")
         yield "fabric:"
         yield from self._fabric()
-        yield _line(f"cost_model: {_PRICES}", "prices per GB/s: libra-planner list cost-models")
+        yield _line(f"cost_model: {PRICES}", "prices per GB/s: libra-planner list cost-models")
         if self._sold_Gbps:
             nic = self.rules[0].replace("==", "<=")
             rules = f"'{nic}'{' alone' if self.n_groups > 1 else ''}"
@@ -440,7 +451,30 @@ class FirstPlan:
         if self.is_open:
             return plan, None
         shop, npu = bills.shop(problem), bills.npu(opened.with_degrees, beside)
-        return plan._as_built(bought.design.bandwidth_Bps), free_ports(bought, shop, npu)
+        if self.n_per_group is None:
+            found = free_ports(bought, shop, npu, only_stacks=True)
+            if found and found.refill:
+                return self._refilled(found.refill).checked(name, beside)
+        plan = plan._as_built(bought.design.bandwidth_Bps)._compared(bought, shop)
+        return plan, free_ports(bought, shop, npu)
+
+    def _refilled(self, found: Refill) -> FirstPlan:
+        """The plan with the equal groups that fill its leaves at least cost."""
+        usual, saved = nodes_per_leaf(self.n_nodes), format_usd(float(found.saved_usd))
+        n_per_group = found.topology.sizes[-2]
+        words = (
+            f"Groups of {n_per_group} nodes fill the leaves better than {usual} would: {saved} "
+            "less at list prices."
+        )
+        return replace(self, n_per_group=n_per_group, group_words=words)
+
+    def _compared(self, bought: Purchase, shop: FabricShop) -> FirstPlan:
+        """The plan with words on a number of nodes close by, or a wiring, that costs less."""
+        if self.n_groups == 1:
+            return self
+        near, other = near_count(bought, shop), rewired(bought, shop)
+        words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
+        return replace(self, near_words=words, wiring_words=other.text if other else "")
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""
@@ -484,40 +518,3 @@ def check_model(name: str, beside: Path) -> None:
         raise SpecError(
             Fault(first.got, first.expected, "see libra-planner list workloads")
         ) from None
-
-
-def quotes_text(plan: FirstPlan) -> str:
-    """A CSV file of quotes to fill in: of the NPU, parts of every network, the tiers, and tax."""
-    names = [*REQUIRED[:2], *OPTIONAL[:3], *REQUIRED[2:], "valid_until", *OFFERED, CHOSEN, "note"]
-    file = io.StringIO()
-    writer = csv.DictWriter(file, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(plan))
-    return file.getvalue()
-
-
-def _lengths(plan: FirstPlan) -> str:
-    """Which lengths a price of a fibre is for, all of them the same one."""
-    joined = ("host-leaf",) if plan.n_groups == 1 else ("host-leaf", "leaf-spine")
-    lengths_m = load_parts().assumptions.cable_lengths_m
-    return f"one price for {' and '.join(f'{lengths_m[name]:g} m' for name in joined)}"
-
-
-def _rows(plan: FirstPlan) -> Iterable[dict[str, str]]:
-    catalogue_of_parts = load_parts()
-    parts, sides = catalogue_of_parts.parts.by_name, catalogue_of_parts.assumptions.side_networks
-    speeds = {plan.nic_Bps, *(side.port_speed_Bps for side in sides)}
-    vendor_name = catalogue().npus[plan.npu].vendor_name
-    yield {"item": plan.npu, "unit": "each", "note": vendor_name}
-    for name, part in parts.items():
-        is_own = name == plan.domain.server or part.kind in ("fibre", "rack")
-        if is_own or (part.kind != "server" and part.port_speed_Bps in speeds):
-            lengths = f"; {_lengths(plan)}" if part.kind == "fibre" else ""
-            yield {"item": name, "unit": "each", "note": f"{part.description}{lengths}"}
-    tiers = load_price_book(_PRICES).tiers
-    used: Sequence[str] = ("leaf",) if plan.n_groups == 1 else ("leaf", "spine")
-    for tier in used:
-        for kind in TIER_PARTS:
-            if getattr(tiers[tier], f"{kind}_usd_per_GBps"):
-                yield {"item": f"{tier}.{kind}", "unit": PER_GBPS, "note": f"{kind} of the {tier}"}
-    yield {"item": TAX, "unit": PERCENT, "note": "over the price of everything"}

@@ -144,10 +144,15 @@ class Pane(Container):
         if problem is None or fingerprint is None or self.runs("frontier"):
             return
 
+        from libra_planner.optimizer.only import only_design
+
         def stopped() -> None:
             self.app.call_later(lambda: host.pane.frontier_failed("no frontier: stopped"))
 
         def call(ticket: Ticket) -> tuple[FrontierPoint, ...]:
+            only = only_design(problem)  # Milliseconds, where there is nothing to choose.
+            if only is not None:
+                return (only,)
             with ticket.on_cancel(stopped):
                 return run_apart(partial(frontier, problem, N_POINTS), ticket)
 

@@ -1,0 +1,50 @@
+"""Whether the other wiring of a plan's rails has the same bandwidths for less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from libra_planner.errors import SpecError
+from libra_planner.problem import Problem, bought
+from libra_planner.step.expression import Array
+
+
+def wiring_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
+    """What the other wiring saves, and the edit that makes it of the plan; else nothing.
+
+    Nothing under ``prices: bill``, where wirings are no options.
+
+    Parameters
+    ----------
+    problem : from a plan.
+    bandwidth_bytes_per_s : per NPU, shape (n_dims,).
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> sizes = "fabric.topology=SW(8)_[SW(32)_SW(2)]"
+    >>> plan = lp.load_plan("0e_rails_2to1", [sizes, "parallelism.dp=16"])
+    >>> [note.partition(", $")[0] for note in wiring_notes(plan, [450e9, 50e9, 25e9])]
+    ['rails of one switch each, without spines, have the same bandwidths for $1.22M less']
+    """
+    if len(problem.topology.stacks) == 1 and problem.prices.bills is None:
+        yield from _notes(problem, tuple(map(float, bandwidth_bytes_per_s)))
+
+
+@lru_cache(maxsize=64)
+def _notes(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[str, ...]:
+    """The same, found once: text and JSON ask for it."""
+    from libra_planner.inputs.bills import Bills
+    from libra_planner.procurement.lines import purchase
+    from libra_planner.procurement.rails import rewired
+
+    bills, vector_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
+    try:
+        built = purchase(bought(problem, vector_Bps), vector_Bps, bills.catalogue.parts)
+        found = rewired(built, bills.shop(problem))
+    except SpecError:
+        return ()  # What cannot be built is told elsewhere.
+    return (found.text,) if found else ()
