@@ -101,13 +101,21 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         among = of.pareto() if key == "pareto" else of.top(_MOST_ROWS) if key == "top" else None
         return of.listed(of.columns, among=among).to_frame()
 
-    def plot(self, x: str | None = None, y: str | None = None, axes: Any = None) -> Any:
+    def plot(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        axes: Any = None,
+        *,
+        is_whole: bool = False,
+    ) -> Any:
         """Time and cost of all designs, or what ``sweep show --plot`` draws over axes.
 
         Parameters
         ----------
         x, y : axes of the sweep, as the command has them.
         axes : matplotlib axes to draw on, all models on the same.
+        is_whole : whether designs far from the frontier are drawn, too, as by ``--plot-all``.
 
         Returns
         -------
@@ -115,11 +123,11 @@ class SweepResults(Shown, Frozen, sweeping.Results):
             models have a picture each.
         """
         if axes is not None:
-            figures.draw(self, axes, x, y)
+            figures.draw(self, axes, x, y, is_whole=is_whole)
             return axes
         import matplotlib.pyplot as plt
 
-        each = figures.panels(self, plt.figure, x, y)
+        each = figures.panels(self, plt.figure, x, y, is_whole=is_whole)
         return each[0] if len(each) == 1 else each
 
     def to_html(self, path: str | Path, answer: Answer | None = None) -> Path:

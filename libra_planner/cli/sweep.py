@@ -242,7 +242,8 @@ def _write_pictures(results: Results, options: argparse.Namespace) -> None:
     if options.plot:
         from libra_planner.views.sweeps.figures import plot
 
-        plot(results, options.plot, x=options.x, y=options.y, answer=answer)
+        to, is_whole = options.plot, options.plot_all
+        plot(results, to, x=options.x, y=options.y, answer=answer, is_whole=is_whole)
     if options.html:
         from libra_planner.views.sweeps.page import write_page
 
@@ -276,6 +277,9 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
     if given and (options.sql is not None or options.group_by):
         got, fix = f"got {given} with {_question(options)}", "leave one of them out"
         raise SpecError.at(given, got, "expected one of them", fix)
+    if options.plot_all and (options.x or not options.plot):
+        got = f"got --plot-all {'with --x' if options.plot else 'without --plot'}"
+        raise SpecError.at("--plot-all", got, "expected the figure of the frontier", "leave it out")
     expected = "expected a figure along --x, or over --x and --y"
     if (options.x or options.y) and not options.plot:
         got, fix = "got an axis without --plot", "add --plot FILE"

@@ -960,14 +960,25 @@ def test_pictures_leave_out_what_is_far_from_the_frontier() -> None:
     (front,) = points.fronts.values()
     assert {points.rows[i]["tp"] for i in front} == {8}
     slowest = max(points.rows[i]["step_time_s"] for i in front)
-    extent = slowest - points.rows[front[0]]["step_time_s"]
-    for i, row in enumerate(points.rows):
-        assert (i in points.far) == (row["step_time_s"] > slowest + extent)
-    assert points.far_words == "752 of 1,128 designs lie beyond the picture, up to 22.253 s"
+    dearest = max(points.rows[i]["cost_usd"] for i in front)
+    for i, row in enumerate(points.rows):  # tp 2 takes more than twice as long.
+        assert (i in points.far) == (row["step_time_s"] > 1.25 * slowest)
+        assert row["cost_usd"] < 1.25 * dearest
+    assert {points.rows[i]["tp"] for i in points.near} == {8, 16}
+    assert points.far_words == "376 of 1,128 designs lie beyond the picture, up to 22.253 s"
+    whole = replace(points, is_whole=True)
+    assert (len(whole.near), whole.far_words) == (1_128, "")
     beside = _points([{"cost_usd": 3e6 - k, "step_time_s": 1.0 + k} for k in range(9)], ())
     assert (beside.far, beside.far_words) == (frozenset(), "")
     alone = _points([{"cost_usd": 1e6, "step_time_s": 1.0 + k} for k in range(9)], ())
-    assert alone.far == frozenset()
+    assert alone.near == [0, 1]
+
+
+def test_a_value_of_an_axis_has_its_nearest_design_in_the_picture() -> None:
+    """Up to twice the end of the frontier, which is 2 s and $2M here: 16 does, 32 does not."""
+    figures = [(1, 2.0, 8), (2, 1.0, 8), (2.5, 2.5, 8), (2.6, 2, 8), (3.9, 2, 16), (4, 2, 16), (4.1, 2, 32)]  # fmt: skip
+    rows = [{"step_time_s": time, "cost_usd": cost * 1e6, "tp": tp} for time, cost, tp in figures]
+    assert _points(rows, ("tp",)).near == [0, 1, 2, 4]
 
 
 def test_what_a_picture_leaves_out_of_one_work_may_lie_within_another() -> None:
