@@ -18,7 +18,8 @@ from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.probe import probe
-from libra_planner.sweeps.runner import Estimate, Watch, estimate, run_sweep
+from libra_planner.sweeps.effort.estimate import Estimate, estimate
+from libra_planner.sweeps.runner import Watch, run_sweep
 from libra_planner.sweeps.spec import Sweep, load_sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time

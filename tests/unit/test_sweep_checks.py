@@ -19,7 +19,8 @@ from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
 from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy
-from libra_planner.sweeps.runner import estimate, run_sweep
+from libra_planner.sweeps.effort.estimate import estimate
+from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.units import format_time
 from libra_planner.views.sweeps.page import page
