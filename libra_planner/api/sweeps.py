@@ -16,9 +16,9 @@ from libra_planner.problem import Problem
 from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
+from libra_planner.sweeps.effort.estimate import Estimate, estimate
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.probe import probe
-from libra_planner.sweeps.effort.estimate import Estimate, estimate
 from libra_planner.sweeps.runner import Watch, run_sweep
 from libra_planner.sweeps.spec import Sweep, load_sweep
 from libra_planner.sweeps.template import design_plan

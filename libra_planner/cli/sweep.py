@@ -47,8 +47,8 @@ _USUAL = 10
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
-        from libra_planner.sweeps.probe import common_conflict, probe, unreadable_words
         from libra_planner.sweeps.effort.estimate import estimate
+        from libra_planner.sweeps.probe import common_conflict, probe, unreadable_words
         from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(options.plan)

@@ -236,8 +236,8 @@ _TIMES = ("step_time", "memory")
 
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
-    from libra_planner.sweeps.probe import probe
     from libra_planner.sweeps.effort.estimate import estimate
+    from libra_planner.sweeps.probe import probe
     from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(file, text)
