@@ -23,11 +23,12 @@ from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.columns import COST, as_in_file
+from libra_planner.sweeps.columns import COST
 from libra_planner.sweeps.expressions import NUMBER
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
-from libra_planner.units import format_bytes, format_time
+from libra_planner.units import format_bytes, format_time, plain_digits
 from libra_planner.views.cells import attributes
 
 if TYPE_CHECKING:
@@ -376,7 +377,7 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
 
 
 def _print_table(answer: Answer) -> None:
-    """Columns lined up, numbers to six digits; never wrapped."""
+    """Columns lined up, numbers to six digits and all before the point; never wrapped."""
     cells = [[*map(_cell, row)] for row in (answer.columns, *answer.rows[:_MOST_SHOWN])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
@@ -385,7 +386,7 @@ def _print_table(answer: Answer) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return plain_digits(value)
     return "-" if value is None else visible(str(value))
 
 

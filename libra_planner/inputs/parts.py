@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.plain_text import with_article
 from libra_planner.plan import prices
 from libra_planner.plan.models import AnyPlanSpec, PlanSpec
 from libra_planner.plan.npus import (
@@ -161,11 +162,15 @@ class PartSpec(Model):
         fields = type(self).model_fields
         absent = [fields[name].alias or name for name in needed if not getattr(self, name)]
         if absent:
-            raise ValueError(f"got a {self.kind} without {' and '.join(absent)}")
+            raise ValueError(f"got {with_article(self.kind)} without {' and '.join(absent)}")
         if self.ports_per_cage > 1 and self.kind != "switch":
-            raise ValueError(f"got ports_per_cage of a {self.kind}, expected it of a switch only")
+            raise ValueError(
+                f"got ports_per_cage of {with_article(self.kind)}, expected it of a switch only"
+            )
         if self.includes is not None and self.kind != "server":
-            raise ValueError(f"got includes of a {self.kind}, expected it of a server only")
+            raise ValueError(
+                f"got includes of {with_article(self.kind)}, expected it of a server only"
+            )
         return self
 
 

@@ -231,6 +231,20 @@ def test_sql_and_csv(run: Run, directory: Path, rows: list[dict[str, Any]], tmp_
     assert (tmp_path / "front.csv").read_text().startswith("row,shape,tp,budget,objective,")
 
 
+def test_sql_prints_numbers_that_other_programs_read(run: Run, directory: Path) -> None:
+    query = "SELECT 1e6::DOUBLE AS a, 87743212.7::DOUBLE AS b, 3.7184321::DOUBLE AS c, 999999.6::DOUBLE AS d"
+    shown = run("sweep", "show", directory, "--sql", query).out.splitlines()[1]
+    assert shown.split() == ["1000000", "87743213", "3.71843", "1000000"]
+
+
+def test_messages_are_whole_where_they_are_asked_for(run: Run, directory: Path) -> None:
+    flags = ["--where", "status != 'optimal'", "--columns", "row,message"]
+    query = "SELECT message FROM designs WHERE status != 'optimal' ORDER BY row LIMIT 1"
+    [row] = run("sweep", "show", directory, "--sql", query, "--json").payload["rows"]
+    assert len(row["message"]) > 48
+    assert " ".join(row["message"].split()) in run("sweep", "show", directory, *flags).out
+
+
 def test_infinities_are_null_in_json(run: Run, directory: Path) -> None:
     query = "SELECT 'inf'::DOUBLE AS a, ['nan'::DOUBLE, 2] AS b, {'c': '-inf'::DOUBLE} AS d"
     rows = run("sweep", "show", directory, "--sql", query, "--json").payload["rows"]
@@ -386,6 +400,13 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
         (["--sql", "ATTACH 'x.db'"], "--sql: got ATTACH, expected one SELECT"),
         (["--sql", "SELECT 1; DROP VIEW designs"], "--sql: got SELECT, DROP, expected one SELECT"),
         (["--sql", "SELECT * FROM read_text('/etc/hosts')"], "--sql: got Permission Error"),
+        (["--where", "tp = 16"], "--where: got 'tp = 16', with one =, expected an expression"),
+        (
+            ["--where", "shape == 'a=b' and tp = 16"],
+            "--where: got \"shape == 'a=b' and tp = 16\", with",
+        ),
+        (["--where", "shape == 'a=b"], '--where: got "shape == \'a=b" (unterminated'),
+        (["--plot-all"], "--plot-all: got --plot-all without --plot"),
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
         (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got 'tpp', expected an axis"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),

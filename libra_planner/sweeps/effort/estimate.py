@@ -12,7 +12,8 @@ from time import process_time
 
 from libra_planner.errors import SpecError
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import MESSAGE, ROW, STATUS, as_in_file
+from libra_planner.sweeps.columns import MESSAGE, ROW, STATUS
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.probe import (
     conflict_words,
     named_conflict,

@@ -17,10 +17,11 @@ import numpy as np
 from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, as_in_file, on_screen
+from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
 from libra_planner.units import UNITS
 from libra_planner.views.sweeps.nearness import far_designs
