@@ -159,18 +159,14 @@ class PartSpec(Model):
             "active_optical": ("port_speed", "reach_m"),
             "rack": ("power_limit_w", "n_rack_units"),
         }.get(self.kind, ())
-        fields = type(self).model_fields
+        fields, one = type(self).model_fields, with_article(self.kind)
         absent = [fields[name].alias or name for name in needed if not getattr(self, name)]
         if absent:
-            raise ValueError(f"got {with_article(self.kind)} without {' and '.join(absent)}")
+            raise ValueError(f"got {one} without {' and '.join(absent)}")
         if self.ports_per_cage > 1 and self.kind != "switch":
-            raise ValueError(
-                f"got ports_per_cage of {with_article(self.kind)}, expected it of a switch only"
-            )
+            raise ValueError(f"got ports_per_cage of {one}, expected it of a switch only")
         if self.includes is not None and self.kind != "server":
-            raise ValueError(
-                f"got includes of {with_article(self.kind)}, expected it of a server only"
-            )
+            raise ValueError(f"got includes of {one}, expected it of a server only")
         return self
 
 

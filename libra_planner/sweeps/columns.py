@@ -443,6 +443,18 @@ register(
         "the least that any routing of whole flows can reach; null for `spray`, and as above",
         heading="floor %", screen=7,
     ),
+    *(
+        _checked(name, meaning, heading=heading, shown=HIDDEN, screen=7, is_late=True)
+        for name, heading, meaning in (
+            ("fim_avoidable_percent", "avoidable", "most FIM of a dimension beyond its own floor"),
+            ("fim_of_dimension_percent", "FIM there %", "FIM of that dimension, mean of the seeds"),
+            ("fim_floor_of_dimension_percent", "floor there %", "its floor; null for `spray`"),
+        )
+    ),
+    _message(
+        "fim_avoidable_dimension", "that dimension, the one whose FIM `check` prints over seeds",
+        heading="avoidable in", kept=CHECKED, is_late=True,
+    ),
     _checked(
         "effective_step_time_s",
         "of the step on the whole links under the policy, mean over the seeds",
@@ -465,7 +477,8 @@ register(
     ),
     _message(
         "check_message",
-        "why the links cannot be built or routed; the row stays optimal, the four above are null",
+        "why the links cannot be built or routed; the row stays optimal, its figures of links are "
+        "null",
         kept=CHECKED,
     ),
 )  # fmt: skip

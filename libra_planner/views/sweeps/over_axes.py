@@ -70,12 +70,8 @@ def _left_out(results: Results, work: Work) -> str:
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
     n, n_ranked = found["n_"], found["ranked_"]
-    time = time_words(results.time_column)
-    return (
-        f"Left out: {n - n_ranked:,} of {n:,} designs without {with_article(time)}"
-        if n_ranked < n
-        else ""
-    )
+    time = with_article(time_words(results.time_column))
+    return f"Left out: {n - n_ranked:,} of {n:,} designs without {time}" if n_ranked < n else ""
 
 
 def _fastest(
