@@ -105,3 +105,12 @@ def line_breaks(text: str, width: int) -> list[int]:
         start = end + 1
         starts.append(start)
     return starts
+
+
+def with_article(noun: str) -> str:
+    """A noun with its article, by its first letter.
+
+    >>> with_article("effective step time"), with_article("column")
+    ('an effective step time', 'a column')
+    """
+    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"

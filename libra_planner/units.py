@@ -7,6 +7,7 @@ is turned into SI here, and numbers that a user reads are turned back here.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Final
 
 from libra_planner.errors import Fault, UnitError, closest
@@ -46,6 +47,10 @@ UNITS: Final[dict[str, dict[str, float]]] = {
     "money": {"$": 1.0, "k$": 1e3, "M$": 1e6, "B$": 1e9, "USD": 1.0},
 }
 """Unit -> SI factor, by kind of quantity."""
+
+
+_SMALLEST_PLAIN: Final = 1e-4
+_LARGEST_PLAIN: Final = 1e18
 
 
 def unit_kind(unit: str) -> tuple[str, float]:
@@ -140,6 +145,18 @@ def short_usd(usd: float) -> str:
     unit, name = next(step for step in USD_STEPS if amount >= step[0])
     digits = 2 - int(math.log10(amount / unit))
     return f"${amount / unit:.{max(0, digits)}f}{name}"
+
+
+def plain_digits(value: float) -> str:
+    """Six digits, and all of those before the point: what other programs read as a number.
+
+    >>> plain_digits(87_743_212.7), plain_digits(1e6), plain_digits(3.7184321), plain_digits(2e-9)
+    ('87743213', '1000000', '3.71843', '2e-09')
+    """
+    if not _SMALLEST_PLAIN <= abs(value) < _LARGEST_PLAIN:
+        return f"{value:.6g}"
+    text = f"{value:.0f}"
+    return text if len(text.lstrip("-")) > 6 else f"{Decimal(f'{value:.6g}'):f}"
 
 
 def format_bandwidth(bandwidth_bytes_per_s: float) -> str:

@@ -13,6 +13,7 @@ from libra_planner.api.given import (
     pythonic,
     searched_of,
     source_of,
+    whole_given,
 )
 from libra_planner.api.shown import Shown, label_times, new_axes
 from libra_planner.check import links
@@ -295,6 +296,9 @@ def _question(plan: Problem, policy: str | Policy, asked: Mapping[str, Any]) -> 
     for name in asked:
         if name not in known:
             raise TypeError(f"check: got the argument {name!r}; {closest(name, known)}")
+    for name in {"seeds", "seed"} & asked.keys():
+        if asked[name] is not None:
+            whole_given(asked[name], name, "check")
     chosen = policy if isinstance(policy, Policy) else Policy(policy)
     return LinkQuestion(chosen, overrides_of(plan), **asked)
 

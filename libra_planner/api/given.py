@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,11 @@ _SET = re.compile(r"--set (\S+?)([,;.]?)(?=\s|$)")
 _FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 _NAMES = {"n_1": "single_failures", "workers": "n_workers", "chunks": "n_chunks"}
 """Names in Python of options that have another one there."""
+_PHRASES = {
+    "separate them by spaces": "write a list of them",
+    "libra-planner sweep run takes it": "lp.sweep(FILE, DIRECTORY) runs it",
+    "libra-planner optimize takes it": "lp.load_plan reads it",
+}
 
 
 def source_of(problem: Problem) -> Source:
@@ -189,6 +195,29 @@ def path_given(
     raise TypeError(f"{function}: got {got}, expected {what}: {kinds}{fix}")
 
 
+def whole_given(value: object, name: str, function: str) -> None:
+    """Refuse what is no whole number.
+
+    Raises
+    ------
+    TypeError
+        With what to write instead.
+
+    Examples
+    --------
+    >>> whole_given("5", "n_points", "pareto")
+    Traceback (most recent call last):
+    TypeError: pareto: got n_points='5', expected a whole number; write n_points=5
+    """
+    try:
+        is_whole = not isinstance(value, bool) and operator.index(value) is not None  # type: ignore[arg-type]
+    except TypeError:
+        is_whole = False
+    if not is_whole:
+        fix = f"; write {name}={value}" if isinstance(value, str) and value.isdecimal() else ""
+        raise TypeError(f"{function}: got {name}={value!r}, expected a whole number{fix}")
+
+
 def pythonic(function: Callable[P, R]) -> Callable[P, R]:
     """The function with faults in words of Python where a command would name its options."""
 
@@ -218,7 +247,8 @@ def words(text: str) -> str:
     >>> words("add a policy, such as --check ecmp"), words("a.yaml: --fail-links, --n-1")
     ('add a policy, such as check ecmp', 'a.yaml: fail_links, single_failures')
     """
-    text = text.replace("separate them by spaces", "write a list of them")
+    for ours, in_python in _PHRASES.items():
+        text = text.replace(ours, in_python)
     if "--" not in text:
         return text.removeprefix("libra-planner ") if text.startswith("libra-planner ") else text
     text = _SET.sub(lambda one: _setting(one[1]) + one[2], text)
@@ -232,6 +262,14 @@ def _setting(text: str) -> str:
 def _name(flag: str) -> str:
     name = flag.replace("-", "_")
     return _NAMES.get(name, name)
+
+
+def _numbers_in(given: object) -> list[str]:
+    """The numbers of a vector that is given as text, or as a list of texts; else nothing."""
+    one = given.strip("[]() ").split(",") if isinstance(given, str) else given
+    if not isinstance(one, list | tuple) or not all(isinstance(x, str) for x in one):
+        return []
+    return [text.strip().removesuffix("GB/s").strip() for text in one]
 
 
 def vector_Bps(
@@ -249,12 +287,15 @@ def vector_Bps(
     name = "bandwidth_bytes_per_s" if bandwidth_GBps is None else "bandwidth_GBps"
     given = bandwidth_bytes_per_s if bandwidth_GBps is None else bandwidth_GBps
     unit_Bps, n = 1.0 if bandwidth_GBps is None else 1e9, problem.topology.n_dims
-    numbers = ", ".join(["100"] * n)
-    fix = f"write bandwidth_GBps=[{numbers}]"
+    numbers = _numbers_in(given)
+    shown = numbers if len(numbers) == n else ["100"] * n
+    fix = f"write bandwidth_GBps=[{', '.join(shown)}]"
     expected = f"expected {n} numbers, one for each dimension, innermost first"
     if (bandwidth_bytes_per_s is None) == (bandwidth_GBps is None):
         got = "got none" if bandwidth_GBps is None else "got two vectors"
         raise SpecError(Fault(got, expected, fix, function))
+    if numbers:
+        raise SpecError(Fault(f"got {name}={given!r}, which is text", expected, fix, function))
     try:
         vector = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -13,7 +13,14 @@ import numpy as np
 
 from libra_planner import evaluation as evaluating
 from libra_planner.api.designs import OneDesign
-from libra_planner.api.given import overrides_of, plan_given, pythonic, searched_of, source_of
+from libra_planner.api.given import (
+    overrides_of,
+    plan_given,
+    pythonic,
+    searched_of,
+    source_of,
+    whole_given,
+)
 from libra_planner.api.shown import Progress, Shown, draw_frontier, frontier_words
 from libra_planner.evaluation import Evaluation
 from libra_planner.inputs.bills import option_bill
@@ -290,6 +297,7 @@ def pareto(
     (0.722, (3, 8))
     """
     plan_given(plan, "pareto")
+    whole_given(n_points, "n_points", "pareto")
     if searched_of(plan).found is not None:
         from libra_planner.api.searches import search_pareto
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,7 @@ def report(
     seeds: int | None = None,
     parts: str = "parts",
     allow_missing: bool = False,
+    prices: str | Path | None = None,
     progress: SearchProgress | None = None,
 ) -> Report:
     """Compare one to ten designs, and write the report of them into a folder.
@@ -98,6 +100,7 @@ def report(
     folder, formats, progress : as :func:`written_report` has them.
     settings, baseline, tokens, check, seeds, parts, allow_missing : as
         :class:`~libra_planner.studies.reports.Question` has them.
+    prices : file of quotes over the prices of all designs, in place of their own.
 
     Raises
     ------
@@ -121,7 +124,9 @@ def report(
     files = {i: str(saved.get(i) or source_of(plan)) for i, plan in plans.items()}
     texts = tuple(_text(one, files.get(i)) for i, one in enumerate(designs))
     n_tokens = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
-    asked = texts, setting_texts(settings), baseline, n_tokens, check, seeds, parts, allow_missing
+    quotes = () if prices is None else (f"quotes={json.dumps(str(Path(prices).resolve()))}",)
+    own_settings = (*setting_texts(settings), *quotes)
+    asked = texts, own_settings, baseline, n_tokens, check, seeds, parts, allow_missing
     for i, path in saved.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         save_plan(own[i], path)

@@ -14,6 +14,7 @@ from libra_planner.api.given import (
     pythonic,
     refuse_changed,
     source_of,
+    whole_given,
 )
 from libra_planner.api.shown import (
     Shown,
@@ -173,6 +174,7 @@ def search_pareto(
 ) -> StrategyFrontier:
     """The frontier over strategies; :meth:`libra_planner.api.plans.Plan.search_pareto`."""
     plan_given(plan, "search_pareto")
+    whole_given(n_points, "n_points", "search_pareto")
     opened = open_plan(source_of(plan), (*own_overrides_of(plan), "objective=performance"))
     batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
     base = opened.base
@@ -210,6 +212,7 @@ def search(
     <Found: ... proven best of ... strategies>
     """
     batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
+    whole_given(n_best, "n_best", "search")
     if n_best < 1:
         raise SpecError(Fault(f"got n_best={n_best}", "expected 1 or more", "", "search"))
     if plan is not None:

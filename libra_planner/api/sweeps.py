@@ -16,9 +16,10 @@ from libra_planner.problem import Problem
 from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
+from libra_planner.sweeps.effort.estimate import Estimate, estimate
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.probe import probe
-from libra_planner.sweeps.runner import Estimate, Watch, estimate, run_sweep
+from libra_planner.sweeps.runner import Watch, run_sweep
 from libra_planner.sweeps.spec import Sweep, load_sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time
@@ -101,13 +102,21 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         among = of.pareto() if key == "pareto" else of.top(_MOST_ROWS) if key == "top" else None
         return of.listed(of.columns, among=among).to_frame()
 
-    def plot(self, x: str | None = None, y: str | None = None, axes: Any = None) -> Any:
+    def plot(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        axes: Any = None,
+        *,
+        is_whole: bool = False,
+    ) -> Any:
         """Time and cost of all designs, or what ``sweep show --plot`` draws over axes.
 
         Parameters
         ----------
         x, y : axes of the sweep, as the command has them.
         axes : matplotlib axes to draw on, all models on the same.
+        is_whole : whether designs far from the frontier are drawn, too, as by ``--plot-all``.
 
         Returns
         -------
@@ -115,11 +124,11 @@ class SweepResults(Shown, Frozen, sweeping.Results):
             models have a picture each.
         """
         if axes is not None:
-            figures.draw(self, axes, x, y)
+            figures.draw(self, axes, x, y, is_whole=is_whole)
             return axes
         import matplotlib.pyplot as plt
 
-        each = figures.panels(self, plt.figure, x, y)
+        each = figures.panels(self, plt.figure, x, y, is_whole=is_whole)
         return each[0] if len(each) == 1 else each
 
     def to_html(self, path: str | Path, answer: Answer | None = None) -> Path:

@@ -23,11 +23,12 @@ from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.columns import COST, as_in_file
+from libra_planner.sweeps.columns import COST
 from libra_planner.sweeps.expressions import NUMBER
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
-from libra_planner.units import format_bytes, format_time
+from libra_planner.units import format_bytes, format_time, plain_digits
 from libra_planner.views.cells import attributes
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ _USUAL = 10
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
+        from libra_planner.sweeps.effort.estimate import estimate
         from libra_planner.sweeps.probe import common_conflict, probe, unreadable_words
-        from libra_planner.sweeps.runner import estimate
         from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(options.plan)
@@ -242,7 +243,8 @@ def _write_pictures(results: Results, options: argparse.Namespace) -> None:
     if options.plot:
         from libra_planner.views.sweeps.figures import plot
 
-        plot(results, options.plot, x=options.x, y=options.y, answer=answer)
+        to, is_whole = options.plot, options.plot_all
+        plot(results, to, x=options.x, y=options.y, answer=answer, is_whole=is_whole)
     if options.html:
         from libra_planner.views.sweeps.page import write_page
 
@@ -276,6 +278,9 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
     if given and (options.sql is not None or options.group_by):
         got, fix = f"got {given} with {_question(options)}", "leave one of them out"
         raise SpecError.at(given, got, "expected one of them", fix)
+    if options.plot_all and (options.x or not options.plot):
+        got = f"got --plot-all {'with --x' if options.plot else 'without --plot'}"
+        raise SpecError.at("--plot-all", got, "expected the figure of the frontier", "leave it out")
     expected = "expected a figure along --x, or over --x and --y"
     if (options.x or options.y) and not options.plot:
         got, fix = "got an axis without --plot", "add --plot FILE"
@@ -372,7 +377,7 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
 
 
 def _print_table(answer: Answer) -> None:
-    """Columns lined up, numbers to six digits; never wrapped."""
+    """Columns lined up, numbers to six digits and all before the point; never wrapped."""
     cells = [[*map(_cell, row)] for row in (answer.columns, *answer.rows[:_MOST_SHOWN])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
@@ -381,7 +386,7 @@ def _print_table(answer: Answer) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return plain_digits(value)
     return "-" if value is None else visible(str(value))
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.plain_text import with_article
 from libra_planner.plan import prices
 from libra_planner.plan.models import AnyPlanSpec, PlanSpec
 from libra_planner.plan.npus import (
@@ -158,14 +159,14 @@ class PartSpec(Model):
             "active_optical": ("port_speed", "reach_m"),
             "rack": ("power_limit_w", "n_rack_units"),
         }.get(self.kind, ())
-        fields = type(self).model_fields
+        fields, one = type(self).model_fields, with_article(self.kind)
         absent = [fields[name].alias or name for name in needed if not getattr(self, name)]
         if absent:
-            raise ValueError(f"got a {self.kind} without {' and '.join(absent)}")
+            raise ValueError(f"got {one} without {' and '.join(absent)}")
         if self.ports_per_cage > 1 and self.kind != "switch":
-            raise ValueError(f"got ports_per_cage of a {self.kind}, expected it of a switch only")
+            raise ValueError(f"got ports_per_cage of {one}, expected it of a switch only")
         if self.includes is not None and self.kind != "server":
-            raise ValueError(f"got includes of a {self.kind}, expected it of a server only")
+            raise ValueError(f"got includes of {one}, expected it of a server only")
         return self
 
 

@@ -38,6 +38,11 @@ PLANS = ("examples", "reports")
 """Kinds of bundled plans."""
 SWEEPS = ("sweeps",)
 """Kinds of bundled sweeps."""
+_TAKEN = {
+    "sweeps": "libra-planner sweep run takes it",
+    "examples": "libra-planner optimize takes it",
+}
+"""What takes a bundled file that stands in another one's place."""
 FLOW_FABRICS, FLOW_LISTS = ("flow-fabrics",), ("flow-lists",)
 """Kinds of what ``flows`` takes."""
 
@@ -180,7 +185,7 @@ def _unknown(name: str, kinds: Sequence[str]) -> Fault:
     wrong = [kind for kind in _KINDS if kind not in kinds and _found(kind, name)]
     if wrong:
         got = f"got the name of a bundled {_KINDS[wrong[0]].what}"
-        return Fault(got, f"expected a {what}", "", "", Place(name))
+        return Fault(got, f"expected a {what}", _TAKEN.get(wrong[0], ""), "", Place(name))
     files = [file for file in os.listdir() if file.endswith(_KINDS[kinds[0]].ending)]
     known = [*(one for kind in kinds for one in names(kind)), *sorted(files)]
     near = close_names(name, known)

@@ -19,6 +19,7 @@ import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, refuse
 from libra_planner.files import read_text
+from libra_planner.plain_text import with_article
 
 Key: TypeAlias = tuple[str | int, ...]
 """Path of a value inside a document: map keys and list indices."""
@@ -145,7 +146,10 @@ def _plain(value: Any, key: Key, depth: int) -> Any:
     if found is None or isinstance(found, bool | int | float | str):
         return found
     path = ".".join(map(str, key))
-    got, expected = f"got a {type(value).__name__}", "expected text, a number, a list or a map"
+    got, expected = (
+        f"got {with_article(type(value).__name__)}",
+        "expected text, a number, a list or a map",
+    )
     raise SpecError(Fault(got, expected, "", path, Place(MAP)))
 
 

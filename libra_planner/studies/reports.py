@@ -284,7 +284,10 @@ def _refuse_different_quotes(given: list[GivenDesign]) -> None:
         files.setdefault(quotes, (one.name, quotes[0].file if quotes else "none"))
     if len(files) > 1:
         named = ", ".join(f"{file} of {name}" for name, file in files.values())
-        fix = "give the same file to all by --prices"
+        fix = (
+            "give one file to all by --prices (of several sellers of a part the cheapest counts), "
+            "or write a report of each"
+        )
         raise SpecError.at("--prices", f"got different quotes: {named}", "expected one file", fix)
 
 

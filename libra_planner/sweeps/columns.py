@@ -6,7 +6,6 @@ by the cockpit like those that are here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, Final
 from libra_planner import units
 from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
+from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain
 
 ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
@@ -31,62 +31,7 @@ with both, where ``columns`` names one of a bill, or where axes change what is t
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
 
-_LONGEST_FRACTION = 6
-"""Digits after the point that a value of an axis has on screen."""
-_LONGEST = 48
-"""Letters of a message on screen before it is cut."""
-
 NONE = "-"
-
-
-def _plain(value: Any) -> str:
-    """What has no unit: six digits.
-
-    >>> _plain(0.703430123), _plain(True), _plain(12)
-    ('0.70343', 'yes', '12')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def as_in_file(value: Any) -> str:
-    """A value of an axis with the digits that a file gives, or six of what steps give.
-
-    >>> as_in_file(1234567.5), as_in_file(0.30000000000000004), as_in_file(26.8421052632)
-    ('1234567.5', '0.3', '26.8421')
-    >>> as_in_file('{"tp": 8, "rest": "auto"}')
-    '{tp: 8, rest: auto}'
-    """
-    if not isinstance(value, float):
-        return _as_yaml(value) if str(value).startswith(_OPENING) else _plain(value)
-    text = f"{value:.12g}"
-    return f"{value:.6g}" if len(text.partition(".")[2]) > _LONGEST_FRACTION else text
-
-
-_OPENING = ("{", "[")
-
-
-def _as_yaml(text: str) -> str:
-    """A map or a list, of which results have the JSON, as a file writes it."""
-    try:
-        return _flow(json.loads(text))
-    except ValueError:
-        return text
-
-
-def _flow(value: Any) -> str:
-    """A value as YAML on one line."""
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_flow(one)}' for key, one in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _cut(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _short_objective(value: str) -> str:
@@ -124,7 +69,7 @@ UNITS: Final = {
     "bytes": Unit("_bytes", units.format_bytes, 10),
     "%": Unit("_percent", "{:.2f}".format, 7),
     "times": Unit("_vs_equal", "{:.3f}x".format, 7),
-    "": Unit("", _plain, 6),
+    "": Unit("", plain, 6),
 }
 """Units of columns: without one of its own, a column has what the end of its name says."""
 
@@ -217,8 +162,13 @@ class Column:
         """A value for people, or nothing; numbers with their unit, whatever else as it is."""
         if value is None:
             return NONE
-        text = self.text or (self._unit.text if isinstance(value, float) else _plain)
+        text = self.text or (self._unit.text if isinstance(value, float) else plain)
         return text(value)
+
+    @property
+    def whole(self) -> Column:
+        """The column with all of its messages, which tables cut."""
+        return replace(self, text=in_one_line) if self.text is cut else self
 
     def padded(self, text: str) -> str:
         """At least as wide as the column."""
@@ -348,7 +298,7 @@ _per_dollar = partial(
 )
 _found = partial(Column, of=("strategy",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
 _message = partial(
-    _hidden, values=values.text_or_null, dtype="string", screen=99, text=_cut, n_cells=0
+    _hidden, values=values.text_or_null, dtype="string", screen=99, text=cut, n_cells=0
 )
 register(
     _always(ROW, "number of the design", dtype="int64"),
@@ -493,6 +443,18 @@ register(
         "the least that any routing of whole flows can reach; null for `spray`, and as above",
         heading="floor %", screen=7,
     ),
+    *(
+        _checked(name, meaning, heading=heading, shown=HIDDEN, screen=7, is_late=True)
+        for name, heading, meaning in (
+            ("fim_avoidable_percent", "avoidable", "most FIM of a dimension beyond its own floor"),
+            ("fim_of_dimension_percent", "FIM there %", "FIM of that dimension, mean of the seeds"),
+            ("fim_floor_of_dimension_percent", "floor there %", "its floor; null for `spray`"),
+        )
+    ),
+    _message(
+        "fim_avoidable_dimension", "that dimension, the one whose FIM `check` prints over seeds",
+        heading="avoidable in", kept=CHECKED, is_late=True,
+    ),
     _checked(
         "effective_step_time_s",
         "of the step on the whole links under the policy, mean over the seeds",
@@ -515,7 +477,8 @@ register(
     ),
     _message(
         "check_message",
-        "why the links cannot be built or routed; the row stays optimal, the four above are null",
+        "why the links cannot be built or routed; the row stays optimal, its figures of links are "
+        "null",
         kept=CHECKED,
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -20,6 +21,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, PlannerError, SpecError, closest
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.plain_text import with_article
 from libra_planner.step.expression import Mask
 
 NUMBER, TEXT, TRUTH = "number", "text", "truth value"
@@ -189,17 +191,18 @@ def parse_filter(text: str, kinds: Mapping[str, str], noun: str = "axis") -> Exp
     """
     expression = parse_expression(text, kinds, noun)
     if expression.kind != TRUTH:
-        got = f"got {text!r}, a {expression.kind}"
+        got = f"got {text!r}, {with_article(expression.kind)}"
         raise SpecError(Fault(got, "expected a comparison", "write e.g. tp * dp == 4096"))
     if not expression.names:
         plural = {"axis": "axes"}.get(noun, f"{noun}s")
         fix = f"{plural}: {', '.join(kinds)}"
-        raise SpecError(Fault(f"got {text!r}", f"expected {_an(noun)} in it", fix))
+        raise SpecError(Fault(f"got {text!r}", f"expected {with_article(noun)} in it", fix))
     return expression
 
 
-def _an(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+_EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
+"""What takes a value in other languages, and SQL for ``==``."""
+_QUOTED = re.compile("\"[^\"]*(\"|$)|'[^']*('|$)")
 
 
 def parse_expression(text: str, kinds: Mapping[str, str], noun: str = "axis") -> Expression:
@@ -232,6 +235,8 @@ def parse_expression(text: str, kinds: Mapping[str, str], noun: str = "axis") ->
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or "too deep"
         expected = "expected an expression such as tp * dp == 4096"
+        if _EQUALS.search(_QUOTED.sub("", text)):
+            raise SpecError(Fault(f"got {text!r}, with one =", expected, "use ==")) from None
         raise SpecError(Fault(f"got {text!r} ({reason})", expected)) from None
     own = {name: kinds[name] for name in parser.names}
     return Expression(text, kind, own, computed, tuple(parser.divisors))
@@ -268,7 +273,7 @@ class _Parser:
         if name in WORDS:
             return TRUTH, lambda _: WORDS[name]
         fix = closest(name, self.kinds)
-        raise self.fault(f"the name {name!r}", f"expected {_an(self.noun)}", fix)
+        raise self.fault(f"the name {name!r}", f"expected {with_article(self.noun)}", fix)
 
     def need(self, node: ast.expr, *allowed: str) -> tuple[str, Value]:
         """The same of a node whose kind has to be one of some."""

@@ -20,8 +20,8 @@ from libra_planner.problem import Problem
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import path_of
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.columns import as_in_file
 from libra_planner.sweeps.expressions import OTHER, TEXT
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.solver import opened_plan
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between
 from libra_planner.sweeps.template import PlanTemplate

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from libra_planner.check.links import link_check
+from libra_planner.check.imbalance import avoidable_fim_percent, worst_dimension
+from libra_planner.check.links import DimensionReport, link_check
 from libra_planner.check.phases import CheckMemo
 from libra_planner.check.rerouted import JudgedDesign, checked_optimum
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
@@ -189,6 +190,7 @@ class Solver:
                 continue
             result.fim_percent[row], result.effective_step_time_s[row] = fim.mean, effective_s.mean
             result.fim_floor_percent[row] = report.fim_floor_percent
+            _put_worst_dimension(result, int(row), report.dimensions)
             self.n_routed += self.memo.rounds.n_made > n_before
 
     def _pieces(
@@ -361,6 +363,17 @@ def _strategy(problem: Problem) -> Strategy | None:
     """How a plan trains a whole model; ``None`` of layers, and of several workloads."""
     memory = problem.step.memory
     return memory.strategy if isinstance(memory, MemoryUse) else None
+
+
+def _put_worst_dimension(
+    result: SolvedChunk, row: int, dimensions: Sequence[DimensionReport]
+) -> None:
+    """The dimension whose routing could avoid most FIM, as ``check`` names it."""
+    if worst := worst_dimension(dimensions):
+        result.fim_avoidable_dimension[row] = worst.label
+        result.fim_avoidable_percent[row] = avoidable_fim_percent(worst)
+        result.fim_of_dimension_percent[row] = distribution(worst.fim_percent).mean
+        result.fim_floor_of_dimension_percent[row] = worst.fim_floor_percent
 
 
 def _put(

@@ -11,7 +11,8 @@ import numpy as np
 
 from libra_planner.check.degraded import JobReport, SharedFabric
 from libra_planner.check.exposed import Exposed, exposed_communication
-from libra_planner.check.links import CheckReport, DimensionReport, LinkCheck
+from libra_planner.check.imbalance import worst_dimension
+from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts, network_parts
@@ -312,21 +313,12 @@ def _over_seeds(report: CheckReport) -> Iterator[Block]:
 
 
 def _fim_row(report: CheckReport) -> tuple[str, Array]:
-    """FIM of the dimension whose routing could avoid most of it, beside its floor.
-
-    A ring over few links leaves the others idle under any routing: its FIM is its floor.
-    """
-    known = [one for one in report.dimensions if not np.isnan(one.fim_percent).all()]
-    if not known:
+    """FIM of the dimension whose routing could avoid most of it, beside its floor."""
+    worst = worst_dimension(report.dimensions)
+    if worst is None:
         return "FIM %", report.fim_percent
-    worst = max(known, key=_avoidable_fim_percent)
     floor = cells.two_digits(worst.fim_floor_percent)
     return f"FIM % of {worst.label}, floor {floor}", worst.fim_percent
-
-
-def _avoidable_fim_percent(one: DimensionReport) -> float:
-    """Mean FIM beyond its floor."""
-    return float(one.fim_percent.mean() - np.nan_to_num(one.fim_floor_percent))
 
 
 def _dimension_table(checked: CheckedPlan) -> Table:

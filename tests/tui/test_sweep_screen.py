@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Input, TextArea
 
+from libra_planner.sweeps.results import Results
 from libra_planner.tui.dialogs import Panel, Question
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens import sweep
@@ -366,3 +367,20 @@ def test_axes_have_their_units(tmp_path: Path) -> None:
     assert [one.label for one in found.planes if one.name == "budget"] == ["budget, GB/s"]
     (best,) = sweeping.best_so_far(folder, lambda *_: None)
     assert re.search(r"budget 1,?000 GB/s", best)
+
+
+def test_rows_stand_in_the_order_of_the_command(tmp_path: Path) -> None:
+    """All buy ports of 400 Gbit/s: by the bill and its time a slower NIC is the cheaper tie."""
+    text = "base: 08_rails\naxes: {nic: [25, 50]}\n"
+    text += 'set: {constraints: ["leaf <= {nic} GB/s", "taper(spine) == 2"], '
+    text += "fabric.realization.port_speed: 400 Gbps}\n"
+    file, folder = tmp_path / "sweep.yaml", tmp_path / "sweep"
+    file.write_text(f"{text}columns: [step_time_s, cost_usd, bandwidth, bill_usd]\n")
+    assert command("sweep", "run", file, "-o", folder).code == 0
+    usual, ideal = (Results.at(folder, by).top(9) for by in (None, "ideal"))
+    assert usual != ideal
+    found = sweeping.page(folder, "best", 0, lambda *_: None)
+    assert found.answer == usual
+    assert (found.time, found.cost) == ("billed_seconds_per_sequence", "bill_usd")
+    (best,) = sweeping.best_so_far(folder, lambda *_: None)
+    assert f"(row {usual.dicts()[0]['row']})" in best

@@ -108,6 +108,11 @@ def test_a_plan_comes_from_a_path_a_name_or_a_dict() -> None:
         (lambda: lp.network(hosts=4, nic="400Gbps", wirings="x"), "did you mean wiring"),
         (lambda: lp.calibrate("x.yaml", ncl=["a"]), "did you mean nccl"),
         (lambda: lp.kernel("gemm", npu="h100-sxm", mm=2), "did you mean m"),
+        (lambda: lp.load_plan(PLAN).pareto("5"), "pareto: got n_points='5', .*; write n_points=5"),
+        (lambda: lp.load_plan(PLAN).pareto(2.5), "got n_points=2.5, expected a whole number$"),
+        (lambda: lp.load_plan(PLAN).search_pareto("5"), "search_pareto: got n_points='5'"),
+        (lambda: lp.load_plan(PLAN).search(n_best="2"), "search: got n_best='2'"),
+        (lambda: lp.load_plan(PLAN).check(seeds="3"), "check: got seeds='3'"),
     ],
 )
 def test_slips_of_kind_say_what_to_write(call, said: str) -> None:
@@ -119,8 +124,13 @@ def test_slips_of_kind_say_what_to_write(call, said: str) -> None:
     ("call", "said"),
     [
         (lambda: lp.load_plan("01_gpt3_4x"), "did you mean 01_gpt3_4d"),
-        (lambda: lp.load_plan({"workload": object()}), "plan: workload: got a object"),
+        (lambda: lp.load_plan({"workload": object()}), "plan: workload: got an object"),
         (lambda: lp.load_plan(PLAN).evaluate([300, 100, 75, 25]), "or write bandwidth_GBps="),
+        (lambda: lp.load_plan("13_tapers"), r"bundled sweep, .*; lp.sweep\(FILE, DIRECTORY\) runs"),
+        (lambda: lp.sweep("01_gpt3_4d", "run"), "bundled plan, .*; lp.load_plan reads it"),
+        (lambda: lp.load_plan(PLAN).evaluate("300,100,75,25"), r"text, .*=\[300, 100, 75, 25\]"),
+        (lambda: lp.load_plan(PLAN).evaluate("300,100"), r"which is text, .*=\[100, 100, 100, 100"),
+        (lambda: lp.load_plan(PLAN).evaluate(["300", "100", "75", "25"]), r"=\[300, 100, 75, 25\]"),
         (lambda: lp.load_plan(PLAN).evaluate(), r"write bandwidth_GBps=\[100, 100, 100, 100\]"),
         (lambda: lp.pareto(lp.load_plan("06_catalogue")), r"with settings=\['fabric.link_options"),
         (lambda: lp.load_plan("07_check").check(fail_spines=10**4), "fail_links, fail_spines"),

@@ -111,7 +111,7 @@ def test_only_a_switch_has_cages(plans, run) -> None:
     Path("wrong.yaml").write_text(wrong)
     done = run("report", "own.yaml", "--parts", "wrong.yaml", "-o", "r")
     assert done.code == 2
-    assert "got ports_per_cage of a optic, expected it of a switch only" in done.err
+    assert "got ports_per_cage of an optic, expected it of a switch only" in done.err
 
 
 def test_free_ports_of_rails_apart_are_said_too(plans) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from libra_planner.api.sweeps import SweepResults
+from libra_planner.errors import SpecError
 from libra_planner.procurement.bill import Bill, Line, Part
 from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.results import Results
@@ -83,6 +85,32 @@ def test_bills_of_a_sweep_have_the_quotes_and_npus_of_their_plans(run, tmp_path)
     by_npu = {row["npu.name"]: row["bill_usd"] for row in plain if row["taper"] == 1}
     n_npus = 2048 + 21  # 1 % spares; $32,000 and $27,500 each
     assert by_npu["h200-sxm"] - by_npu["h100-sxm"] == pytest.approx(n_npus * 4500)
+
+
+def test_rows_of_different_quotes_are_compared_at_one_file(run, tmp_path, monkeypatch) -> None:
+    """What the refusal says to write is run: both rows then have the price of that file."""
+    monkeypatch.chdir(tmp_path)
+    header = "item,price,seller,date\n"
+    for name, usd in (("a.csv", 1000), ("b.csv", 1100)):
+        Path(name).write_text(f"{header}nic-400g,{usd},Acme,2026-11-02\n")
+    sweep = "base: 0e_rails_2to1\naxes: {quotes: [a.csv, b.csv]}\n"
+    Path("sweep.yaml").write_text(f"{sweep}columns: [step_time_s, cost_usd, bill_usd]\n")
+    run("sweep", "run", "sweep.yaml", "-o", "run")
+    rows = Results.at("run").sql("SELECT bill_usd FROM designs ORDER BY row").rows
+    refused = run("report", "run:0", "run:1", "-o", "out")
+    assert refused.code == 2
+    assert "got different quotes: a.csv of run row 0, b.csv of run row 1" in refused.err
+    assert "give one file to all by --prices" in refused.err
+    flags = ("-o", "out", "--formats", "md", "--json", "--prices", "b.csv")
+    designs = run("report", "run:0", "run:1", *flags).payload["designs"]
+    assert [one["total_usd"] for one in designs] == [rows[1][0]] * 2
+    assert rows[1][0] - rows[0][0] == pytest.approx(100 * (2048 + 41))
+    in_python = lp.report(["run:0", "run:1"], "out", formats="md", prices="b.csv")
+    assert [float(one.bill.total_usd) for one in in_python.comparison.candidates] == [
+        rows[1][0]
+    ] * 2
+    with pytest.raises(SpecError, match="give one file to all by prices"):
+        lp.report(["run:0", "run:1"], "out", formats="md")
 
 
 FIXED = """\

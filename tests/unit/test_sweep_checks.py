@@ -19,7 +19,8 @@ from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
 from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy
-from libra_planner.sweeps.runner import estimate, run_sweep
+from libra_planner.sweeps.effort.estimate import estimate
+from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.units import format_time
 from libra_planner.views.sweeps.page import page
@@ -129,6 +130,16 @@ def test_the_plan_of_a_row_checks_the_same(
         assert found["fim_floor_percent"] == pytest.approx(row["fim_floor_percent"], rel=1e-9)
         time_s = found["effective_step_time_s"]["mean"]
         assert time_s == pytest.approx(row["effective_step_time_s"], rel=1e-9)
+        # The dimension of the line over seeds, its FIM and its floor.
+        printed = run("check", plan, "--seeds", "3", "--seed", "5").out
+        [line] = [one for one in printed.splitlines() if one.startswith(" FIM % of ")]
+        name, floor, mean = re.match(r" FIM % of (\w+), floor ([\d.]+) +([\d.]+)", line).groups()
+        assert row["fim_avoidable_dimension"] == name
+        assert f"{row['fim_floor_of_dimension_percent']:.2f}" == floor
+        assert row["fim_of_dimension_percent"] == pytest.approx(float(mean), abs=1e-3)
+        known = [one for one in found["dimensions"] if one["fim_percent"]["mean"] is not None]
+        avoidable = (x["fim_percent"]["mean"] - (x["fim_floor_percent"] or 0) for x in known)
+        assert row["fim_avoidable_percent"] == pytest.approx(max(avoidable), abs=1e-9)
 
 
 def test_links_that_cannot_be_built_keep_their_optimum(rows: list[Row]) -> None:

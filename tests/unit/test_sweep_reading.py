@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from libra_planner.sweeps import runner
+from libra_planner.sweeps.effort import estimate as effort
+from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
-from libra_planner.sweeps.store import arrow_array
+from libra_planner.sweeps.store import arrow_array, parquet_bytes
+from libra_planner.sweeps.workers import Part
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -45,7 +47,7 @@ def _written(folder: Path, axes: dict[str, Any], **keys: Any) -> Path:
 def maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("maps")
     file = _written(here, {"parallelism": DEGREES}, designs_per_part=2)
-    runner.run_sweep(load_sweep(file), here / "run")
+    run_sweep(load_sweep(file), here / "run")
     return here / "run"
 
 
@@ -195,11 +197,49 @@ def test_plan_tries_a_small_sweep_once(tmp_path: Path, monkeypatch: pytest.Monke
         solved.append(chunk.n)
         return solve(solver, chunk)
 
-    solve = runner.solve_part
-    monkeypatch.setattr(runner, "solve_part", counted)
-    found = runner.estimate(load_sweep(_written(tmp_path, {"global_batch": [512, 1024]})))
+    solve = effort.solve_part
+    monkeypatch.setattr(effort, "solve_part", counted)
+    found = effort.estimate(load_sweep(_written(tmp_path, {"global_batch": [512, 1024]})))
     assert solved == [4]
     assert (found.n_designs, found.n_structures, found.statuses) == (4, 2, {"optimal": 4})
+
+
+def _timed(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[Any, int], float]) -> list[int]:
+    """Rows that an estimate tries, none of which is solved: each takes the given time."""
+    rows: list[int] = []
+
+    def solve(solver: Any, chunk: Any) -> Part:
+        rows.extend(range(chunk.first_row, chunk.first_row + chunk.n))
+        taken = sum(seconds(chunk, i) for i in range(chunk.n))
+        return Part(
+            0, chunk.n, 0, {"optimal": chunk.n}, taken, parquet_bytes(pa.table({"row": []}))
+        )
+
+    monkeypatch.setattr(effort, "solve_part", solve)
+    return rows
+
+
+def test_plan_tries_designs_that_search_and_those_that_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in six of 60 designs searches: 10 take 2 s each, and 50 take 10 ms each."""
+    parallelism = [*({"tp": 4, "cp": 2, "pp": 4, "dp": 64, "zero": i % 2, "interleave": 5 - i // 2} for i in range(5)), "auto"]  # fmt: skip
+    file = _written(tmp_path, {"parallelism": parallelism, "nic": list(range(25, 35))})
+    rows = _timed(monkeypatch, lambda chunk, i: 2.0 if chunk.first_row >= 50 else 0.01)
+    found = effort.estimate(load_sweep(file))
+    assert {row >= 50 for row in rows} == {True, False}
+    assert found.core_s == pytest.approx(10 * 2.0 + 50 * 0.01)
+
+
+def test_plan_tries_designs_of_every_structure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The middle third fails at once; the rest takes 10 ms a design."""
+    file = _written(tmp_path, {"parallelism.zero": [0, 1, 2], "nic": list(range(25, 125))})
+    rows = _timed(monkeypatch, lambda chunk, i: 0.0 if 100 <= chunk.first_row < 200 else 0.01)
+    found = effort.estimate(load_sweep(file))
+    assert {row // 100 for row in rows} == {0, 1, 2}
+    assert found.core_s == pytest.approx(200 * 0.01, abs=0.5)  # Structures are built beside it.
 
 
 def test_plan_does_not_load_pandas(tmp_path: Path) -> None:

@@ -231,6 +231,20 @@ def test_sql_and_csv(run: Run, directory: Path, rows: list[dict[str, Any]], tmp_
     assert (tmp_path / "front.csv").read_text().startswith("row,shape,tp,budget,objective,")
 
 
+def test_sql_prints_numbers_that_other_programs_read(run: Run, directory: Path) -> None:
+    query = "SELECT 1e6::DOUBLE AS a, 87743212.7::DOUBLE AS b, 3.7184321::DOUBLE AS c, 999999.6::DOUBLE AS d"
+    shown = run("sweep", "show", directory, "--sql", query).out.splitlines()[1]
+    assert shown.split() == ["1000000", "87743213", "3.71843", "1000000"]
+
+
+def test_messages_are_whole_where_they_are_asked_for(run: Run, directory: Path) -> None:
+    flags = ["--where", "status != 'optimal'", "--columns", "row,message"]
+    query = "SELECT message FROM designs WHERE status != 'optimal' ORDER BY row LIMIT 1"
+    [row] = run("sweep", "show", directory, "--sql", query, "--json").payload["rows"]
+    assert len(row["message"]) > 48
+    assert " ".join(row["message"].split()) in run("sweep", "show", directory, *flags).out
+
+
 def test_infinities_are_null_in_json(run: Run, directory: Path) -> None:
     query = "SELECT 'inf'::DOUBLE AS a, ['nan'::DOUBLE, 2] AS b, {'c': '-inf'::DOUBLE} AS d"
     rows = run("sweep", "show", directory, "--sql", query, "--json").payload["rows"]
@@ -386,6 +400,13 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
         (["--sql", "ATTACH 'x.db'"], "--sql: got ATTACH, expected one SELECT"),
         (["--sql", "SELECT 1; DROP VIEW designs"], "--sql: got SELECT, DROP, expected one SELECT"),
         (["--sql", "SELECT * FROM read_text('/etc/hosts')"], "--sql: got Permission Error"),
+        (["--where", "tp = 16"], "--where: got 'tp = 16', with one =, expected an expression"),
+        (
+            ["--where", "shape == 'a=b' and tp = 16"],
+            "--where: got \"shape == 'a=b' and tp = 16\", with",
+        ),
+        (["--where", "shape == 'a=b"], '--where: got "shape == \'a=b" (unterminated'),
+        (["--plot-all"], "--plot-all: got --plot-all without --plot"),
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
         (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got 'tpp', expected an axis"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),
@@ -960,14 +981,25 @@ def test_pictures_leave_out_what_is_far_from_the_frontier() -> None:
     (front,) = points.fronts.values()
     assert {points.rows[i]["tp"] for i in front} == {8}
     slowest = max(points.rows[i]["step_time_s"] for i in front)
-    extent = slowest - points.rows[front[0]]["step_time_s"]
-    for i, row in enumerate(points.rows):
-        assert (i in points.far) == (row["step_time_s"] > slowest + extent)
-    assert points.far_words == "752 of 1,128 designs lie beyond the picture, up to 22.253 s"
+    dearest = max(points.rows[i]["cost_usd"] for i in front)
+    for i, row in enumerate(points.rows):  # tp 2 takes more than twice as long.
+        assert (i in points.far) == (row["step_time_s"] > 1.25 * slowest)
+        assert row["cost_usd"] < 1.25 * dearest
+    assert {points.rows[i]["tp"] for i in points.near} == {8, 16}
+    assert points.far_words == "376 of 1,128 designs lie beyond the picture, up to 22.253 s"
+    whole = replace(points, is_whole=True)
+    assert (len(whole.near), whole.far_words) == (1_128, "")
     beside = _points([{"cost_usd": 3e6 - k, "step_time_s": 1.0 + k} for k in range(9)], ())
     assert (beside.far, beside.far_words) == (frozenset(), "")
     alone = _points([{"cost_usd": 1e6, "step_time_s": 1.0 + k} for k in range(9)], ())
-    assert alone.far == frozenset()
+    assert alone.near == [0, 1]
+
+
+def test_a_value_of_an_axis_has_its_nearest_design_in_the_picture() -> None:
+    """Up to twice the end of the frontier, which is 2 s and $2M here: 16 does, 32 does not."""
+    figures = [(1, 2.0, 8), (2, 1.0, 8), (2.5, 2.5, 8), (2.6, 2, 8), (3.9, 2, 16), (4, 2, 16), (4.1, 2, 32)]  # fmt: skip
+    rows = [{"step_time_s": time, "cost_usd": cost * 1e6, "tp": tp} for time, cost, tp in figures]
+    assert _points(rows, ("tp",)).near == [0, 1, 2, 4]
 
 
 def test_what_a_picture_leaves_out_of_one_work_may_lie_within_another() -> None:

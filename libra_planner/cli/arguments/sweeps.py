@@ -58,6 +58,7 @@ def _sweep_show() -> Arguments:
         [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],
         text("--html", "OUT", page),
         text("--plot", "OUT", figure, nargs="+"),
+        switch("--plot-all", "with --plot: designs far from the frontier, too"),
         text("--x", "AXIS", "axis of the figure"),
         text("--y", "AXIS", "second axis of the figure"),
         switch("--remarks", "print all remarks on the rows instead of one line"),

@@ -46,6 +46,9 @@ class SolvedChunk:
         class was measured.
     equal_step_time_s : step time at equal bandwidth (C9); only where a column needs it.
     fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
+    fim_avoidable_percent, fim_of_dimension_percent, fim_floor_of_dimension_percent : of the
+        dimension whose routing could avoid most FIM.
+    fim_avoidable_dimension : that dimension.
     bill_usd, bill_low_usd, bill_high_usd, bill_fabric_usd : of whole parts; only where a column
         needs them.
     billed_step_time_s, bill_excess_percent : time on the whole ports that the bill pays for, and
@@ -83,6 +86,9 @@ class SolvedChunk:
     equal_step_time_s: Array
     fim_percent: Array
     fim_floor_percent: Array
+    fim_avoidable_percent: Array
+    fim_of_dimension_percent: Array
+    fim_floor_of_dimension_percent: Array
     effective_step_time_s: Array
     bill_usd: Array
     bill_low_usd: Array
@@ -99,6 +105,7 @@ class SolvedChunk:
     kinds: Texts
     message: Texts
     check_message: Texts
+    fim_avoidable_dimension: Texts
     bill_message: Texts
     bill_note: Texts
     found: Objects

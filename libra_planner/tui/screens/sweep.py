@@ -58,7 +58,7 @@ class SweepPane(Pane):
     _known: str | None = None  # What the sweep's file was when it was read or written.
     _event: Mapping[str, Any] | None = None
     _drawing: Timer | None = None
-    _plane = ("cost_usd", "")  # Columns across and up; those that a run has not are replaced.
+    _plane = ("", "")  # Columns across and up; those that a run has not are replaced.
     _folder = Path("sweep")
 
     def compose(self) -> ComposeResult:
@@ -307,9 +307,10 @@ class SweepPane(Pane):
     def _known_plane(self, names: Sequence[str]) -> tuple[str, str]:
         """The columns of the axes, or what stands for those that a run has not."""
         x, y = self._plane
-        usual = self._page.time if self._page else ""
-        up = next(name for name in (y, usual, *names) if name in names)
-        return (x if x in names else names[0], up)
+        across, up = (self._page.cost, self._page.time) if self._page else ("", "")
+        firsts = ((x, across), (y, up))
+        found = [next(name for name in (*first, *names) if name in names) for first in firsts]
+        return found[0], found[1]
 
     def on_resize(self) -> None:
         self._draw_soon()

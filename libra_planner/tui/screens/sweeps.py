@@ -72,7 +72,8 @@ class Page:
     answer : the rows.
     axes : of the sweep; ``units`` of those whose rules name one.
     cloud : rows of the whole run, evenly spread, to be drawn behind those of the page.
-    time : the column that designs are ranked by; nothing where the run has none.
+    time, cost : the columns that designs are ranked by, as ``sweep show`` ranks them; no time
+        where the run has none.
     plan_cost : what ``cost_usd`` is, in words.
     """
 
@@ -84,6 +85,7 @@ class Page:
     units: Mapping[str, str]
     cloud: Answer
     time: str
+    cost: str
     plan_cost: str
 
     @property
@@ -236,8 +238,8 @@ _TIMES = ("step_time", "memory")
 
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
+    from libra_planner.sweeps.effort.estimate import estimate
     from libra_planner.sweeps.probe import probe
-    from libra_planner.sweeps.runner import estimate
     from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(file, text)
@@ -311,7 +313,7 @@ def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     from libra_planner.views.sweeps.points import axis_units
 
     try:
-        results = Results.at(folder)
+        results = Results.at(folder, None)  # Ranked as the commands rank it.
         words = axis_units(results), results.plan_cost
         return tuple(in_words(row, results.axes, *words) for row in results.top(1).dicts())
     except PlannerError:
@@ -328,7 +330,7 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     """
     from libra_planner.views.sweeps.points import axis_units
 
-    results, best = Results.at(folder), None
+    results, best = Results.at(folder, None), None
     if view != "all":
         best = results.top(_N_BEST) if view == "best" else results.pareto()
     total = len(best.rows) if best else results.sql("SELECT count(*) FROM designs").rows[0][0]
@@ -344,11 +346,11 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     every = max(-(-n_rows // _N_CLOUD), 1)
     cloud = results.sql(f"SELECT * FROM designs WHERE row % {every} = 0 ORDER BY row")
     try:
-        time_column = results.time_column
+        ranking = results.time_column, results.cost_column
     except SpecError:
-        time_column = ""
+        ranking = "", results.cost_column
     axes = tuple(results.axes), axis_units(results)
-    return Page(view, number, n_pages, answer, *axes, cloud, time_column, results.plan_cost)
+    return Page(view, number, n_pages, answer, *axes, cloud, *ranking, results.plan_cost)
 
 
 def plan_of_row(

@@ -14,11 +14,11 @@ from libra_planner.sweeps.columns import (
     OBJECTIVE,
     ROW,
     Column,
-    as_in_file,
     column_named,
     on_screen,
 )
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
 from libra_planner.views.cells import Block, Cell, escape, table
 
@@ -85,7 +85,7 @@ def _named_table(
     """Rows in columns that the reader has named."""
     headings = {name: _heading(one, units) for name, one in shown.items()}
     texts = tuple(headings[name] for name, one in shown.items() if one.is_text)
-    cells = ([_cell(one, row[name]) for name, one in shown.items()] for row in rows)
+    cells = ([_cell(one.whole, row[name]) for name, one in shown.items()] for row in rows)
     return table("", "", headings.values(), cells, left=texts, keyed=texts, is_asked=True)
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import EFFECTIVE, OBJECTIVE, ROW, as_in_file
+from libra_planner.sweeps.columns import EFFECTIVE, OBJECTIVE, ROW
 from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.points import Points

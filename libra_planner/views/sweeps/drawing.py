@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import as_in_file, column_named
+from libra_planner.sweeps.columns import column_named
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
 from libra_planner.views.sweeps.points import swept_words
 from libra_planner.views.sweeps.values import cut_apart

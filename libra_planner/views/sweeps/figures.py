@@ -6,7 +6,7 @@ import math
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ def plot(
     x: str | None,
     y: str | None,
     answer: Answer | None = None,
+    is_whole: bool = False,
 ) -> None:
     """Write one figure to files.
 
@@ -74,6 +75,7 @@ def plot(
         itself where they are few; x: bandwidths of
         the fastest design at each of its values; both: the least time at each pair of values.
     answer : whose designs are drawn, without x and y; by default all of them.
+    is_whole : whether those far from the frontier are drawn, too.
 
     Raises
     ------
@@ -90,7 +92,7 @@ def plot(
 
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = panels(results, Figure, x, y, answer)[0].figure
+        figure = panels(results, Figure, x, y, answer, is_whole)[0].figure
         for file in files:
             with output(Path(file)) as image:
                 kind = Path(file).suffix
@@ -104,13 +106,14 @@ def panels(
     x: str | None,
     y: str | None,
     answer: Answer | None = None,
+    is_whole: bool = False,
 ) -> list[Any]:
     """Draw what :func:`plot` writes on a new matplotlib figure; its axes, one for each model."""
     each = _few(works(results, x, y or "") if x else _apart(results, answer))
     figure = new_figure(figsize=(9, 5.4 * len(each)), layout="constrained")
     axes = list(figure.subplots(len(each), squeeze=False).flat)
     for one, work in zip(axes, each, strict=True):
-        draw(results, one, x, y, answer, work)
+        draw(results, one, x, y, answer, work, is_whole)
     return axes
 
 
@@ -121,10 +124,12 @@ def draw(
     y: str | None,
     answer: Answer | None = None,
     work: Work | None = None,
+    is_whole: bool = False,
 ) -> None:
     """Draw what :func:`plot` writes on matplotlib axes; of several models one, ``work``."""
     if not x:
-        _frontier(results, axes, answer, work or {})
+        points = replace(Points.of(results, answer).of_work(work or {}), is_whole=is_whole)
+        _frontier(results, points, axes, answer, work or {})
         return
     if work is None:
         [work] = _few(works(results, x, y or ""), 1)
@@ -177,8 +182,9 @@ def _looks(points: Points) -> tuple[list[_Look], list[str]]:
     return [_Look(axis, tuple(values[axis]), way) for axis, way in ways.items()], left
 
 
-def _frontier(results: Results, axes: Any, answer: Answer | None, work: Work) -> None:
-    points = Points.of(results, answer).of_work(work)
+def _frontier(
+    results: Results, points: Points, axes: Any, answer: Answer | None, work: Work
+) -> None:
     _need_figures(results, points, answer)
     looks, left = _looks(points)
     if not points.has_optimum:

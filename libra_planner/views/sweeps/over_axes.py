@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.plain_text import visible
+from libra_planner.plain_text import visible, with_article
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
@@ -70,8 +70,8 @@ def _left_out(results: Results, work: Work) -> str:
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
     n, n_ranked = found["n_"], found["ranked_"]
-    time = time_words(results.time_column)
-    return f"Left out: {n - n_ranked:,} of {n:,} designs without a {time}" if n_ranked < n else ""
+    time = with_article(time_words(results.time_column))
+    return f"Left out: {n - n_ranked:,} of {n:,} designs without {time}" if n_ranked < n else ""
 
 
 def _fastest(

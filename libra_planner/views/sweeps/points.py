@@ -17,12 +17,14 @@ import numpy as np
 from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, as_in_file, on_screen
+from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
 from libra_planner.units import UNITS
+from libra_planner.views.sweeps.nearness import far_designs
 from libra_planner.views.sweeps.values import (
     axis_words,
     cut_apart,
@@ -38,8 +40,6 @@ _LONGEST = 32
 _LONGEST_MAP = 48
 """Letters of a map of degrees in words before it is cut."""
 _LONGEST_LABEL = 32
-_LEAST_REACH = 0.03
-"""Of the smallest figure of a frontier: so far at least its neighbourhood goes."""
 _FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
 _MOST_GROUPS = 12
 """Values of an axis up to which each is a group of designs by itself."""
@@ -66,6 +66,7 @@ class Points:
     units : of axes, where the plan tells.
     plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
     tiers : names of the dimensions; empty where the plans have none, or different ones.
+    is_whole : whether a picture draws all designs, those far from the frontier, too.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -79,6 +80,7 @@ class Points:
     plan_cost: str = "network cost"
     cost_name: str = "network cost"
     tiers: tuple[str, ...] = ()
+    is_whole: bool = False
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -253,19 +255,15 @@ class Points:
 
     @cached_property
     def far(self) -> frozenset[int]:
-        """Designs that would flatten the frontier of a picture: a picture leaves them out.
-
-        They are slower or dearer than all of the frontier by more than its own extent, where
-        others are so by more than twice that.
-        """
+        """Designs that would squeeze the frontier of a picture: a picture leaves them out."""
         found: set[int] = set()
-        for work, front in self.fronts.items():
-            for name in (self.time, self.cost) if self.cost and len(front) > 1 else ():
-                figures = {i: self.rows[i][name] for i in self._ranked[work]}
-                least, most = (end(figures[i] for i in front) for end in (min, max))
-                reach = max(most - least, _LEAST_REACH * least)
-                if max(figures.values()) > most + 2 * reach:
-                    found |= {i for i, figure in figures.items() if figure > most + reach}
+        for work, front in self.fronts.items() if self.cost and not self.is_whole else ():
+            places = self._ranked[work]
+            figures = [(self.rows[i][self.time], self.rows[i][self.cost]) for i in places]
+            on_front = {*front}
+            ends = [k for k, i in enumerate(places) if i in on_front]
+            axes = [[self.rows[i][axis] for i in places] for axis in self.axes]
+            found |= {places[k] for k in far_designs(figures, ends, axes)}
         return frozenset(found)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import as_in_file
+from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
 
 _LONGEST_LIST = 64

@@ -1,0 +1,1 @@
+"""How much work a sweep is, before it runs."""
