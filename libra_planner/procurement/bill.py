@@ -53,6 +53,8 @@ class Price:
     amount, support_amount : the same as ``usd`` and ``support_usd`` in the currency of a quote.
     list_amount, discount_fraction : the amount before a discount that it has got, and how much.
     note : of a quote, such as its number.
+    moq : fewest units that its seller sells; ``None`` where nobody says.
+    payment_terms, incoterm : of a quote, as its seller has them.
 
     Examples
     --------
@@ -76,6 +78,9 @@ class Price:
     list_amount: Decimal | None = None
     discount_fraction: float = 0.0
     note: str = ""
+    moq: int | None = None
+    payment_terms: str = ""
+    incoterm: str = ""
 
     @property
     def is_quoted(self) -> bool:

@@ -109,6 +109,18 @@ def unquoted_text(one: Candidate) -> str:
     return "; ".join(told)
 
 
+def moq_texts(one: Candidate) -> Iterator[str]:
+    """Orders of fewer units than their sellers sell, in words."""
+    for order in orders(one.bill):
+        for line in order.lines:
+            price = line.part.price
+            if price is not None and line.n_below_moq:
+                yield (
+                    f"{line.part.name}: {one.letter} buys {line.n_bought:,}, and {order.seller} "
+                    f"sells {price.moq:,} or more (moq)"
+                )
+
+
 def _confidence(line: OrderLine) -> str:
     return line.part.price.confidence if line.part.price else ""
 
@@ -125,6 +137,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
+    yield from moq_texts(one)
     own = _used(one)
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
     if text := without_end(own, one.proposal.shop.quotes):
