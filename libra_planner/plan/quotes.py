@@ -30,7 +30,7 @@ from libra_planner.errors import Fault, Place, SpecError, closest, located, refu
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
-from libra_planner.reading.meant_numbers import meant_days, meant_number
+from libra_planner.reading.meant_numbers import number_fix
 from libra_planner.reading.models import FileModel, Model, Price, Text, validated
 from libra_planner.reading.overlays import read_catalogue
 from libra_planner.reading.tables import read_table
@@ -49,7 +49,7 @@ OFFERED = (
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
-_CSV = (".csv", ".txt")
+_DAYS, _CSV = "lead_time_days", (".csv", ".txt")
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
 
@@ -216,19 +216,10 @@ def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
     fault = replace(fault, path=_ROW.sub("", fault.path))
     cell = rows[int(row[1])].get(fault.path) if row else None
     if fault.path in _NUMBERS and cell is not None:
-        return replace(fault, fix=_number_fix(fault.path, str(cell)) or fault.fix)
+        return replace(fault, fix=number_fix(str(cell), fault.path == _DAYS) or fault.fix)
     if fault.got != "got nothing":
         return fault
     return replace(fault, expected="expected a value", fix="fill it in")
-
-
-def _number_fix(name: str, text: str) -> str:
-    """What to write for a number in its own way; empty where nobody can tell."""
-    if name != "lead_time_days":
-        meant = meant_number(text)
-        return f"write {meant}" if meant else ""
-    meant = meant_days(text)
-    return f"write {meant}: it is in whole days" if meant else "write whole days, such as 84"
 
 
 def _rows(document: Document) -> list[Any]:
