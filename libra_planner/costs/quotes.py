@@ -75,6 +75,8 @@ class Quote:
     currency, amount, rate : what it is in, the price of one there, and what that is worth in USD.
     list_amount : the price of one there before its discount; 0 where the file names none.
     discount_fraction : that its price has got already.
+    moq : fewest units that its seller sells at this price; ``None`` where nobody says.
+    payment_terms, incoterm : as the file has them.
     is_chosen : whether the file chooses it, whatever others ask.
     is_lump : whether it is money that a bill counts once, such as freight.
     listed : the catalogue's own price; ``None`` where it has none.
@@ -111,6 +113,9 @@ class Quote:
     rate: float = 1.0
     list_amount: float = 0.0
     discount_fraction: float = 0.0
+    moq: int | None = None
+    payment_terms: str = ""
+    incoterm: str = ""
     is_chosen: bool = False
     is_lump: bool = False
     listed: Listed | None = field(default=None, compare=False)

@@ -112,6 +112,8 @@ class PartSpec(Model):
     n_ports : Ports of a switch.
     ports_per_cage : Ports of a switch that share one cage, so that one module serves as many links;
         1 by default. Bills count a module for each link end, and say so where it is more.
+    links_per_module : Links that an optic serves, each of its port speed; 1 by default. A module of
+        two links is bought for the cages of switches whose ports_per_cage is 2.
     n_npus : NPUs that a server holds.
     n_hosts : Computers of a server, each with links to the side networks; 1 by default.
     reach_m : Longest distance that a cable or optic bridges, m.
@@ -134,6 +136,7 @@ class PartSpec(Model):
     port_speed: Text | None = None
     n_ports: Count | None = None
     ports_per_cage: Annotated[int, Field(ge=1, le=8)] = 1
+    links_per_module: Annotated[int, Field(ge=1, le=8)] = 1
     n_npus: Count | None = None
     n_hosts: Count = 1
     reach_m: Length | None = None
@@ -165,6 +168,8 @@ class PartSpec(Model):
             raise ValueError(f"got {one} without {' and '.join(absent)}")
         if self.ports_per_cage > 1 and self.kind != "switch":
             raise ValueError(f"got ports_per_cage of {one}, expected it of a switch only")
+        if self.links_per_module > 1 and self.kind != "optic":
+            raise ValueError(f"got links_per_module of {one}, expected it of an optic only")
         if self.includes is not None and self.kind != "server":
             raise ValueError(f"got includes of {one}, expected it of a server only")
         return self

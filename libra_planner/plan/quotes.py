@@ -30,18 +30,26 @@ from libra_planner.errors import Fault, Place, SpecError, closest, located, refu
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
-from libra_planner.reading.meant_numbers import meant_days, meant_number
+from libra_planner.reading.meant_numbers import number_fix
 from libra_planner.reading.models import FileModel, Model, Price, Text, validated
 from libra_planner.reading.overlays import read_catalogue
 from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
-OFFERED = ("part_number", "lead_time_days", "support", "discount")
+OFFERED = (
+    "part_number",
+    "lead_time_days",
+    "support",
+    "discount",
+    "moq",
+    "payment_terms",
+    "incoterm",
+)
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
-_NUMBERS = ("price", "rate", "lead_time_days", "support", "discount")
-_CSV = (".csv", ".txt")
+_NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
+_DAYS, _CSV = "lead_time_days", (".csv", ".txt")
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
 
@@ -86,6 +94,9 @@ class QuoteSpec(Model):
     support : Price of support of one unit for all years of use, in the currency; a line of its own
         in bills.
     discount : Percent off the price, which the order gets; none off support.
+    moq : Fewest units that the seller sells at this price; an order of fewer is an open point.
+    payment_terms : When the seller is paid, such as 30 days net; printed as it stands.
+    incoterm : Where delivery ends, such as DAP Austin; printed as it stands.
     chosen : yes for the quote that counts of several for one item, whatever the others ask.
     """
 
@@ -102,6 +113,9 @@ class QuoteSpec(Model):
     n_lead_days: Annotated[int, Field(ge=0, le=10_000)] | None = Field(None, alias="lead_time_days")
     support: Annotated[Price, Field(gt=0)] | None = None
     discount: Annotated[float, Field(gt=0, lt=100)] | None = None
+    moq: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    payment_terms: Text | None = None
+    incoterm: Text | None = None
     chosen: Literal["yes", "no"] = "no"
 
     @model_validator(mode="after")
@@ -202,19 +216,10 @@ def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
     fault = replace(fault, path=_ROW.sub("", fault.path))
     cell = rows[int(row[1])].get(fault.path) if row else None
     if fault.path in _NUMBERS and cell is not None:
-        return replace(fault, fix=_number_fix(fault.path, str(cell)) or fault.fix)
+        return replace(fault, fix=number_fix(str(cell), fault.path == _DAYS) or fault.fix)
     if fault.got != "got nothing":
         return fault
     return replace(fault, expected="expected a value", fix="fill it in")
-
-
-def _number_fix(name: str, text: str) -> str:
-    """What to write for a number in its own way; empty where nobody can tell."""
-    if name != "lead_time_days":
-        meant = meant_number(text)
-        return f"write {meant}" if meant else ""
-    meant = meant_days(text)
-    return f"write {meant}: it is in whole days" if meant else "write whole days, such as 84"
 
 
 def _rows(document: Document) -> list[Any]:
@@ -343,6 +348,9 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         list_amount=spec.price if spec.discount else 0.0,
         discount_fraction=float(off),
         rate=spec.rate or 1.0,
+        moq=spec.moq,
+        payment_terms=spec.payment_terms or "",
+        incoterm=spec.incoterm or "",
         is_chosen=spec.chosen == "yes",
         is_lump=spec.unit == LUMP,
         file=file,
@@ -365,9 +373,13 @@ def _faults(spec: QuoteSpec, *, is_known: bool) -> Iterator[Fault]:
     """What is wrong with a quote by itself."""
     is_tier, is_tax = _tier_part(spec.item) is not None, spec.item == TAX
     offered = spec.support or spec.part_number or spec.n_lead_days or spec.discount
-    if (is_tier or is_tax) and offered:
-        got = f"got part_number, lead_time_days, support or discount of {spec.item}"
+    bought = spec.moq or spec.payment_terms or spec.incoterm
+    if (is_tier or is_tax) and (offered or bought):
+        got = f"got {', '.join(OFFERED[:-1])} or {OFFERED[-1]} of {spec.item}"
         yield Fault(got, "expected them of parts and NPUs", "remove them", "item")
+    if spec.unit == LUMP and (spec.moq or 1) > 1:
+        got = f"got moq of {spec.item}, a lump sum"
+        yield Fault(got, "expected none, as one is counted", "remove it", "moq")
     if spec.unit == LUMP and spec.support:
         got, fix = f"got support of {spec.item}, a lump sum", "write it as a lump sum of its own"
         yield Fault(got, "expected none", fix, "support")

@@ -53,6 +53,8 @@ class Price:
     amount, support_amount : the same as ``usd`` and ``support_usd`` in the currency of a quote.
     list_amount, discount_fraction : the amount before a discount that it has got, and how much.
     note : of a quote, such as its number.
+    moq : fewest units that its seller sells; ``None`` where nobody says.
+    payment_terms, incoterm : of a quote, as its seller has them.
 
     Examples
     --------
@@ -76,6 +78,9 @@ class Price:
     list_amount: Decimal | None = None
     discount_fraction: float = 0.0
     note: str = ""
+    moq: int | None = None
+    payment_terms: str = ""
+    incoterm: str = ""
 
     @property
     def is_quoted(self) -> bool:
@@ -119,6 +124,7 @@ class Part:
     port_speed_Bps : of each port, or of the whole cable or optic, one direction.
     n_ports : of a switch.
     ports_per_cage : of a switch: links that one module in a cage serves.
+    links_per_module : of an optic: links that it serves, each of its port speed.
     n_npus : of a server.
     n_hosts : computers of a server, each with links to the side networks: 18 of a GB200 NVL72.
     reach_m : longest distance of a cable or optic.
@@ -152,6 +158,7 @@ class Part:
     part_number: str = ""
     n_lead_days: int | None = None
     ports_per_cage: int = 1
+    links_per_module: int = 1
 
     @property
     def price_name(self) -> str:
@@ -182,17 +189,19 @@ class Need:
     speed_Bps : of each port, or of the whole cable or optic, one direction.
     n_ports : of a switch.
     reach_m : of a cable or optic.
+    n_links : that an optic serves: no other number will do.
     """
 
     kinds: tuple[str, ...]
     speed_Bps: float
     n_ports: int = 0
     reach_m: float = 0.0
+    n_links: int = 1
 
     def is_met_by(self, part: Part) -> bool:
         """Whether a part of one of the kinds suffices."""
         enough = part.n_ports >= self.n_ports and part.reach_m >= self.reach_m
-        return enough and part.carries(self.speed_Bps)
+        return enough and part.links_per_module == self.n_links and part.carries(self.speed_Bps)
 
     @property
     def text(self) -> str:

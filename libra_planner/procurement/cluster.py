@@ -30,9 +30,9 @@ from libra_planner.procurement.bill import (
     Part,
     with_one_stock,
 )
-from libra_planner.procurement.bought.choices import Naming, refuse_unfit
+from libra_planner.procurement.bought.choices import Naming, refuse_unfit, with_modules
 from libra_planner.procurement.bought.refills import Refill, best_refill
-from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
+from libra_planner.procurement.lines import FabricShop, Purchase, bought_line, cages_of
 from libra_planner.procurement.quotes import quoted_bill
 
 _WIRING_OF = {RAIL: RAIL_ONLY}
@@ -69,7 +69,7 @@ def cluster_bill(
     """
     own = {kind: tuple(names) for kind, names in (named or {}).items()}
     if own:
-        needs = [*_needs(network, shop, n_per_fibre)]
+        needs = [*with_modules(_needs(network, shop, n_per_fibre), own, shop.parts)]
         refuse_unfit([Naming(0, own, needs, flag=PART)], shop.parts)
     settings = SwitchSettings(parts=tuple(own.items()))
     lines = [line for line in _lines(network, shop, n_per_fibre, settings) if line.n_units]
@@ -90,8 +90,9 @@ def _lines(
     for tier in switch_parts(clos, order.settings, network.links[HOST_LEAF]):
         yield bought_line(tier.tier, switch, tier.n_switches)
     if n_per_fibre == 2:
+        cages = cages_of(switch.taken.part, order.speed_Bps, clos)
         for place, own in _cables(network):
-            yield from shop.cable_lines(place, own, named)
+            yield from shop.cable_lines(place, own, named, cages if place == own.joins else None)
         return
     twin = shop.choice(_twin_need(network, shop), named)
     for place, n in network.transceivers(1).items():

@@ -11,7 +11,12 @@ from functools import cached_property, lru_cache
 from libra_planner.costs.prices import PricePart, tiers_without_nic
 from libra_planner.costs.quotes import Quote, quoted_parts
 from libra_planner.fabric.clos import Array, Clos
-from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
+from libra_planner.fabric.parts import (
+    HOST_LEAF,
+    CableParts,
+    DimensionParts,
+    design_parts,
+)
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.sizing import switch_port_Bps
@@ -36,7 +41,13 @@ from libra_planner.procurement.bill import (
     Parts,
     Price,
 )
-from libra_planner.procurement.bought.choices import Naming, choice, named_parts, refuse_unfit
+from libra_planner.procurement.bought.choices import (
+    Naming,
+    choice,
+    named_parts,
+    refuse_unfit,
+    with_modules,
+)
 from libra_planner.procurement.bought.servers import Facility, domain_line, facility
 from libra_planner.procurement.quotes import lump_lines, quoted_bill
 from libra_planner.units import format_bandwidth, gigabytes_per_s
@@ -354,7 +365,7 @@ class FabricShop:
             if named and scale_out and built.fabric is not None and settings is not None:
                 needs = [self._nic_need(built), self._switch_need(built, settings)]
                 needs += map(self._link_need, parts.cables)
-                yield Naming(dim, named, needs)
+                yield Naming(dim, named, [*with_modules(needs, named, self.parts)])
 
     def _link_need(self, cable: CableParts) -> Need:
         lengths_m = self.assumptions.cable_lengths_m
@@ -390,13 +401,25 @@ class FabricShop:
             own = bought_line(f"{tier}, {one.tier}", found, one.n_switches, note)
             own = replace(own, n_ports=n_ports, n_free_ports=n_ports - n_used)
             yield replace(own, speed_Bps=need.speed_Bps)
+        cages = cages_of(switch, need.speed_Bps, built.fabric)
         for cable in parts.cables:
-            yield from self.cable_lines(f"{tier}, {cable.joins}", cable, settings)
+            yield from self.cable_lines(f"{tier}, {cable.joins}", cable, settings, cages)
 
     def cable_lines(
-        self, tier: str, cable: CableParts, settings: SwitchSettings | None = None
+        self,
+        tier: str,
+        cable: CableParts,
+        settings: SwitchSettings | None = None,
+        cages: Cages | None = None,
     ) -> Iterator[Line]:
-        """Cables of one kind, with their optics where they are long."""
+        """Cables of one kind, with their optics where they are long.
+
+        Parameters
+        ----------
+        tier, cable : what they join, and how many.
+        settings : that name parts.
+        cages : of the switches at their ends; ``None`` where each holds one port.
+        """
         need = self._link_need(cable)
         speed_Bps, length_m = need.speed_Bps, need.reach_m
         found = self.choice(need, settings)
@@ -405,10 +428,77 @@ class FabricShop:
             own = bought_line(tier, found, cable.n_cables, note)
             yield replace(own, speed_Bps=speed_Bps, length_m=length_m)
             return
-        both = bought_line(tier, found, 2 * cable.n_cables, f"two per cable, {note}")
-        yield replace(both, speed_Bps=speed_Bps)
+        shared = self._shared_modules(need, medium, cages, settings)
+        if cages is None or shared is None:
+            both = bought_line(tier, found, 2 * cable.n_cables, f"two per cable, {note}")
+            yield replace(both, speed_Bps=speed_Bps)
+        else:
+            n_alone, n_shared = cages.modules(cable)
+            alone = bought_line(tier, found, n_alone, f"one per cable, at NICs, {note}")
+            yield from [replace(alone, speed_Bps=speed_Bps)] if n_alone else []
+            words = f"one for {cages.n_ports} links of a switch, {note}"
+            yield replace(bought_line(tier, shared, n_shared, words), speed_Bps=speed_Bps)
         fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", bill.FIBRE)
         yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note, length_m=length_m)
+
+    def _shared_modules(
+        self, need: Need, medium: Part, cages: Cages | None, settings: SwitchSettings | None
+    ) -> Choice | None:
+        """The module of as many links as a cage has ports; ``None`` where nobody sells one."""
+        if cages is None or not cages.port_Bps * (1 - _ROUNDING) <= need.speed_Bps:
+            return None
+        if need.speed_Bps > cages.port_Bps * (1 + _ROUNDING):
+            return None
+        found = self.choice(replace(need, kinds=(bill.OPTIC,), n_links=cages.n_ports), settings)
+        same = found.taken.part.cable == medium.cable and found.taken.part.links_per_module > 1
+        return found if same else None
+
+
+@dataclass(frozen=True)
+class Cages:
+    """Cages of several ports, of all switches of a network.
+
+    Parameters
+    ----------
+    n_ports : of a cage.
+    port_Bps : speed of each.
+    n_switches : by tier, such as leaf.
+    """
+
+    n_ports: int
+    port_Bps: float
+    n_switches: Mapping[str, int]
+
+    def modules(self, cable: CableParts) -> tuple[int, int]:
+        """Modules of one link at NICs, and those of a whole cage at switches.
+
+        Links are dealt evenly to the switches of a tier, and a link that is left over on a switch
+        takes a module of its own.
+
+        Examples
+        --------
+        >>> cages = Cages(2, 50e9, {"leaf": 4, "spine": 2})
+        >>> cages.modules(CableParts(HOST_LEAF, 18, 50e9, 36))  # Leaves of 5, 5, 4 and 4.
+        (18, 10)
+        >>> cages.modules(CableParts("leaf-spine", 12, 50e9, 24))  # 3 up from a leaf, 6 per spine.
+        (0, 14)
+        """
+        n_alone = cable.n_cables if cable.joins == HOST_LEAF else 0
+        tiers = [tier for tier in cable.joins.split("-") if tier in self.n_switches]
+        return n_alone, sum(self._of_tier(cable.n_cables, self.n_switches[x]) for x in tiers)
+
+    def _of_tier(self, n_links: int, n_switches: int) -> int:
+        """Modules of a tier's switches."""
+        least, n_more = divmod(n_links, n_switches)
+        few, many = (-(-n // self.n_ports) for n in (least, least + 1))
+        return n_more * many + (n_switches - n_more) * few
+
+
+def cages_of(switch: Part, port_Bps: float, fabric: object) -> Cages | None:
+    """The cages of a network of such switches; ``None`` where each holds one port."""
+    if switch.ports_per_cage == 1 or not isinstance(fabric, Clos):
+        return None
+    return Cages(switch.ports_per_cage, port_Bps, {k: n for k, n in fabric.n_switches.items() if n})
 
 
 def bought_line(tier: str, found: Choice, n_units: int, note: str = "") -> Line:

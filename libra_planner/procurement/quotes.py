@@ -58,7 +58,7 @@ def _support(lines: Sequence[Line]) -> Iterator[Line]:
             name, what = support_name(part), "for all years of use"
             own = replace(price, usd=price.support_usd, amount=price.support_amount)
             own = replace(own, low_usd=None, high_usd=None, support_usd=None, support_amount=None)
-            own = replace(own, list_amount=None, discount_fraction=0.0)
+            own = replace(own, list_amount=None, discount_fraction=0.0, moq=None)
             n_units = sum(line.n_units for line in supported if line.part.name == part.name)
             yield Line(SUPPORT, "all", Part(name, SUPPORT, what, own), n_units)
 
@@ -101,6 +101,9 @@ def quoted_part(part: Part, quote: Quote | None) -> Part:
         list_amount=Decimal(repr(quote.list_amount)) if quote.list_amount else None,
         discount_fraction=quote.discount_fraction,
         note=quote.note or "",
+        moq=quote.moq,
+        payment_terms=quote.payment_terms,
+        incoterm=quote.incoterm,
     )
     number, n_days = quote.part_number or part.part_number, quote.n_lead_days
     days = part.n_lead_days if n_days is None else n_days
@@ -166,6 +169,17 @@ class OrderLine:
     def n_bought(self) -> int:
         """Units in use and spares."""
         return sum(line.n_bought for line in self.lines)
+
+    @property
+    def n_below_moq(self) -> int:
+        """Units that are missing to the fewest that its seller sells; 0 where they suffice.
+
+        >>> part = Part("n", "nic", "", Price(ZERO, moq=100))
+        >>> OrderLine((Line("network", "a", part, 90),)).n_below_moq
+        10
+        """
+        price = self.part.price
+        return max(0, (price.moq or 0) - self.n_bought) if price else 0
 
     @property
     def lengths(self) -> dict[float, int]:

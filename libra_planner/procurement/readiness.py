@@ -109,6 +109,18 @@ def unquoted_text(one: Candidate) -> str:
     return "; ".join(told)
 
 
+def moq_texts(one: Candidate) -> Iterator[str]:
+    """Orders of fewer units than their sellers sell, in words."""
+    for order in orders(one.bill):
+        for line in order.lines:
+            price = line.part.price
+            if price is not None and line.n_below_moq:
+                yield (
+                    f"{line.part.name}: {one.letter} buys {line.n_bought:,}, and {order.seller} "
+                    f"sells {price.moq:,} or more (moq)"
+                )
+
+
 def _confidence(line: OrderLine) -> str:
     return line.part.price.confidence if line.part.price else ""
 
@@ -125,6 +137,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
+    yield from moq_texts(one)
     own = _used(one)
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
     if text := without_end(own, one.proposal.shop.quotes):
@@ -217,7 +230,8 @@ def _passed(comparison: Comparison, i: int) -> Mapping[str, list[str]]:
 def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:
     """Link ends in cages of several ports: by the switch, ports of a cage, and what is in them.
 
-    A bill counts one module, or one cable, for each.
+    A bill counts one module, or one cable, for each, unless the catalogue has modules of as many
+    links.
     """
     found: dict[tuple[str, int, str], int] = {}
     switches = {
@@ -225,10 +239,11 @@ def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:
         for x in one.bill.lines
         if x.part.ports_per_cage > 1
     }
+    whole = {(x.group, x.tier) for x in one.bill.lines if x.part.links_per_module > 1}
     for x in one.bill.lines:
         place, _, joins = x.tier.rpartition(", ")
         switch = switches.get((x.group, place))
-        if switch and x.part.kind in _MODULES:
+        if switch and x.part.kind in _MODULES and (x.group, x.tier) not in whole:
             n_ends = x.n_units * (1 if x.part.kind == kinds.OPTIC else 2)
             key = switch.name, switch.ports_per_cage, x.part.name
             found[key] = found.get(key, 0) + (n_ends // 2 if joins == HOST_LEAF else n_ends)
@@ -244,8 +259,8 @@ def cage_texts(one: Candidate) -> Iterator[str]:
         yield (
             f"one module for each link end is assumed, and {switch} has {n_ports} ports in a cage: "
             f"{n_ends:,} {module} at its ports would be modules or cables of {n_ports} links, with "
-            "another part number, count and price. Ask its seller; libra-planner fabric "
-            "--transceivers-per-fibre 1 counts such modules"
+            "another part number, count and price. Ask its seller, and add its optic to the parts "
+            f"catalogue with links_per_module: {n_ports}: bills then count it"
         )
 
 

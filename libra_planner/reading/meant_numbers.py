@@ -17,6 +17,19 @@ _TIME = re.compile(
 _DAYS = {"d": 1, "w": 7}
 
 
+def number_fix(text: str, is_days: bool) -> str:
+    """What to write for a number, or for whole days, in its own way; empty where nobody can tell.
+
+    >>> number_fix("520,00", False), number_fix("16 weeks", True), number_fix("soon", True)
+    ('write 520.00', 'write 112: it is in whole days', 'write whole days, such as 84')
+    """
+    if not is_days:
+        meant = meant_number(text)
+        return f"write {meant}" if meant else ""
+    meant = meant_days(text)
+    return f"write {meant}: it is in whole days" if meant else "write whole days, such as 84"
+
+
 def meant_number(text: str) -> str:
     """The number to write for one with a sign, with groups of digits or with a decimal comma.
 

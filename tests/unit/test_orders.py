@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from libra_planner.costs.quotes import RATES, Quote, cheapest, quote_warnings, without_end
@@ -418,7 +419,7 @@ def test_an_order_of_cables_has_their_lengths(comparison, files) -> None:
         (OFFERS.replace("1450", '"520,00"'), ":3: price: got '520,00', expected a number; write 520.00"),
         (OFFERS.replace(",MCX,60", ",MCX,12-16 weeks"), ":3: lead_time_days: got '12-16 weeks', expected a whole number; write 112: it is in whole days"),
         (OFFERS.replace(",60,8,", ",60,100,"), ":2: discount: got 100, expected less than 100"),
-        (OFFERS.replace("discount", "rebate"), ":1: got the column 'rebate', expected a known column; known: item, price, seller, date, unit, currency, rate, valid_until, note, part_number, lead_time_days, support, discount, chosen"),
+        (OFFERS.replace("discount", "rebate"), ":1: got the column 'rebate', expected a known column; known: item, price, seller, date, unit, currency, rate, valid_until, note, part_number, lead_time_days, support, discount, moq, payment_terms, incoterm, chosen"),
         (OFFERS.replace("discount", "discnt"), ":1: got the column 'discnt', expected a known column; did you mean discount?"),
     ],
 )  # fmt: skip
@@ -441,3 +442,35 @@ def test_a_discount_that_is_rather_a_fraction_is_doubted() -> None:
     one = Quote("nic-400g", 1499.4, "Acme", "2026-11-02", discount_fraction=0.0004)
     [said] = quote_warnings([one])
     assert "discount of nic-400g is 0.04%: if that is a fraction, write the percent" in said
+
+
+TERMS = """\
+item,price,seller,date,moq,payment_terms,incoterm
+nic-400g,1450,NPU Inc,2026-11-02,2000,30 days net,DAP Austin
+switch-64x400g,45500,Acme,2026-11-05,10,,
+"""
+
+
+def test_terms_of_purchase_are_told_as_given_and_small_orders_are_open(tmp_path) -> None:
+    """1,045 NICs with spares are fewer than 2,000; all switches are more than 10."""
+    (tmp_path / "q.csv").write_text(TERMS)
+    words = ("--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    found = compared_by(str(REPORTS / "one_nic.yaml"), *words)
+    [one] = found.candidates
+    bought = {x.part.name: x.n_bought for order in orders(one.bill) for x in order.lines}
+    assert (bought["nic-400g"], bought["switch-64x400g"] > 10) == (1045, True)
+    recommendation = report_payload(found, [])["decision"]["recommendation"]
+    told = "nic-400g: A buys 1,045, and NPU Inc sells 2,000 or more (moq)"
+    assert [x for x in recommendation["open_points"] if "moq" in x] == [told]
+    assert f"Open: {told}." in recommendation["sentences"]
+    [offer] = (x for x in report_payload(found, [])["offers"] if x["item"] == "nic-400g")
+    given = (2000, "30 days net", "DAP Austin")
+    assert (offer["moq"], offer["payment_terms"], offer["incoterm"]) == given
+    files = documents(found, ("csv", "xlsx"))
+    rows = [*csv.DictReader(io.StringIO(files["report-offers.csv"]))]
+    said = {x["Part"]: (x["Least order"], x["Payment"], x["Incoterm"]) for x in rows}
+    assert said == {"nic-400g": ("2000", *given[1:]), "switch-64x400g": ("10", "", "")}
+    cells = [*openpyxl.load_workbook(io.BytesIO(files["report.xlsx"]))["Offers"].values]
+    assert any("DAP Austin" in row for row in cells)
+    orders_of_a = [text for name, text in files.items() if name.startswith("report-order-a-")]
+    assert sum("DAP Austin" in text for text in orders_of_a) == 1

@@ -410,3 +410,19 @@ def test_a_price_above_another_sellers_is_told(tmp_path, part, price, is_dearer)
     own = own or "nic-400g"
     word = sheets.value(*_cell_of(sheets, "Prices", own, at))
     assert word == ("ANOTHER SELLER IS CHEAPER" if is_dearer else "the same seller")
+
+
+def test_letters_of_printed_sheets_have_seven_points(comparison) -> None:
+    """A4, landscape, has 784 points: of a column of n characters 5.25 n + 3.75 at 11 points."""
+    data = documents(comparison, ("xlsx",))["report.xlsx"]
+    for sheet in openpyxl.load_workbook(io.BytesIO(data)):
+        columns = sheet.column_dimensions.values()
+        total = sum((one.max - one.min + 1) * one.width for one in columns)
+        if sheet.sheet_properties.pageSetUpPr and sheet.sheet_properties.pageSetUpPr.fitToPage:
+            is_chart = sheet.title == "Charts"
+            assert is_chart or 11 * min(1, 784 / (5.25 * total)) >= 6.7, sheet.title
+            assert not sheet.page_setup.fitToHeight
+        else:
+            assert 11 * sheet.page_setup.scale / 100 >= 7
+            assert sheet.print_title_cols == "$A:$A"
+        assert sheet.page_setup.orientation == "landscape"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,25 @@ def test_racks_hold_no_more_servers_than_the_plan_says(racked) -> None:
         assert _kinds(one) == {"copper"}
         assert one.facility.n_servers_per_rack == n_servers
         assert one.facility.n_server_racks == 128 // n_servers
+
+
+def test_leaves_in_server_racks_need_no_rack_of_their_own(racked) -> None:
+    """64 racks of two servers and their leaf; spines and side networks stand in other racks."""
+    [one] = compared_by(racked(n=2, of=A100)).candidates
+    leaves, spines = (
+        next(x for x in one.bill.lines if x.part.kind == "switch" and x.tier == tier)
+        for tier in ("dim2 leaf, leaf", "dim3 spine, spine")
+    )
+    assert (leaves.n_units, one.facility.n_server_racks) == (64, 64)
+    others = [x for x in one.bill.lines if x.part.kind not in ("npu", "server", "nic")]
+    watts = sum(x.power_w for x in others) - leaves.power_w
+    heights = {x.tier: x.n_units * x.part.n_rack_units for x in others if x.part.kind == "switch"}
+    units = sum(heights.values()) - heights["dim2 leaf, leaf"]
+    rack = one.proposal.shop.assumptions.rack
+    n_units = int(rack.n_rack_units * one.proposal.shop.assumptions.usable_rack_fraction)
+    assert spines.n_units * spines.part.n_rack_units in heights.values()
+    by_hand = max(-(-units // n_units), math.ceil(watts / rack.power_limit_w))
+    assert one.facility.n_switch_racks == by_hand
+    assert one.bill.n_units("rack") == 64 + by_hand
+    apart = compared_by(racked(n=4, of=H100)).candidates[0]
+    assert apart.facility.n_switch_racks > by_hand

@@ -105,6 +105,65 @@ def test_modules_of_cages_with_several_ports_are_an_assumption(plans) -> None:
     assert single.bill.total_usd == one.bill.total_usd
 
 
+TWIN = """
+  optic-2x400g-sr4:
+    kind: optic
+    description: twin-port transceiver, two links of 400 Gbit/s over 100 m of multimode fibre
+    port_speed: 400 Gbps
+    links_per_module: 2
+    reach_m: 100
+    cable: fibre-om4
+    power_W: 15
+    spare_fraction: 0
+    price: {amount: 1200, confidence: quoted, as_of: "2026-11", source: offer 1}
+"""
+
+
+def test_modules_of_two_links_are_counted_where_the_catalogue_has_them(plans, run) -> None:
+    """Leaves have 32 links down and 16 up, spines 64: 64 x (16 + 8) + 16 x 32 modules of two."""
+    text = 'kind: parts\nbase: parts\nsource: offers\nas_of: "2026-11"\nparts:'
+    Path("twins.yaml").write_text(text + TWIN)
+    asked = ("--parts", "twins.yaml")
+    comparison = compared_by("own.yaml", *asked)
+    [one] = comparison.candidates
+    own = [x for x in one.bill.lines if x.part.kind == "optic" and x.group == "network"]
+    counts = {(x.part.name, x.tier.split(", ")[1]): x.n_units for x in own}
+    assert counts == {
+        ("optic-400g-sr4", "host-leaf"): 2048,
+        ("optic-2x400g-sr4", "host-leaf"): 64 * 16,
+        ("optic-2x400g-sr4", "leaf-spine"): 64 * 8 + 16 * 32,
+    }
+    fibres = [x for x in one.bill.lines if x.part.name == "fibre-om4" and x.group == "network"]
+    assert sum(x.n_units for x in fibres) == 2048 + 1024
+    assert not shared_cages(one)
+    assert not any("module for each" in x for x in open_points(comparison))
+    assert one.free_ports
+    assert one.free_ports.refill
+    other = compared_by("own.yaml@450,50", *asked, *shlex.split(one.free_ports.refill.words)[1:])
+    saved = one.bill.total_usd - other.candidates[0].bill.total_usd
+    assert saved == one.free_ports.refill.saved_usd
+    named = ("--set", "fabric.realization.parts={optic: [optic-400g-sr4, optic-2x400g-sr4]}")
+    assert compared_by("own.yaml", *asked, *named).candidates[0].bill.total_usd == (
+        one.bill.total_usd
+    )
+    # 32 leaf links down and 16 up of a full leaf: the same network without a plan.
+    words = [
+        "fabric",
+        "--hosts",
+        "256",
+        "--nic",
+        "400Gbps",
+        "--taper",
+        "2",
+        "--host-ports-per-leaf",
+        "32",
+    ]
+    alone = run(*words, *asked, "--json").payload
+    assert alone["leaf"] == 64
+    network = sum(x.extended_usd for x in one.bill.lines if x.group == "network")
+    assert alone["cost_usd"] == pytest.approx(float(network), rel=0.002)  # Shared spares.
+
+
 def test_only_a_switch_has_cages(plans, run) -> None:
     bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
     wrong = bundled.replace("    reach_m: 100\n", "    reach_m: 100\n    ports_per_cage: 2\n", 1)

@@ -425,8 +425,10 @@ def test_a_browser_prints_ten_pages_at_most_and_a_phone_scrolls_only_down(files,
     (tmp_path / "report.html").write_text(files["report.html"])
     frame = "<iframe src=report.html width=390 height=900 onload='done(this)'></iframe><p id=w></p>"
     script = (
-        "<script>function done(f) { document.getElementById('w').textContent = 'width ' + "
-        "f.contentDocument.scrollingElement.scrollWidth }</script>"
+        "<script>function done(f) { const page = f.contentDocument; "
+        "page.querySelectorAll('details').forEach(one => one.open = true); "
+        "document.getElementById('w').textContent = 'width ' + "
+        "page.scrollingElement.scrollWidth }</script>"
     )
     (tmp_path / "phone.html").write_text(script + frame)
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -116,12 +116,24 @@ def _usd(part: Part, parts: Parts, quotes: Mapping[str, Quote]) -> Decimal | Non
     if part.kind != OPTIC:
         return own
     fibre = _usd(quoted_part(parts.named(part.cable, FIBRE), quotes.get(part.cable)), parts, quotes)
-    return None if fibre is None else 2 * own + fibre
+    return None if fibre is None else 2 * own / part.links_per_module + fibre
 
 
 def named_parts(settings: SwitchSettings | None) -> dict[str, tuple[str, ...]]:
     """The parts that a plan names for a dimension, by kind."""
     return dict(settings.parts) if settings is not None else {}
+
+
+def with_modules(
+    needs: Iterable[Need], named: Mapping[str, Sequence[str]], parts: Parts
+) -> Iterator[Need]:
+    """The needs, and for every named module of several links those of links that it serves."""
+    optics = (parts.by_name.get(name) for name in _names(named, OPTIC))
+    counts = {part.links_per_module for part in optics if part is not None} - {1}
+    for need in needs:
+        yield need
+        if OPTIC in need.kinds:
+            yield from (replace(need, kinds=(OPTIC,), n_links=n) for n in sorted(counts))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from libra_planner.fabric.clos import Clos
@@ -197,13 +197,15 @@ def facility(whole: Bill, assumed: Assumptions, n_servers: int, design: Realized
     by_space = n_units // max(1, assumed.server.n_rack_units)
     n_own_racks = n_servers * assumed.server.includes.n_racks
     per_rack = 1 if n_own_racks else min(by_power, by_space)
-    height = sum(x.n_units * x.part.n_rack_units for x in whole.lines if x.part.kind == bill.SWITCH)
-    switches_w = whole.power_w - servers_w
+    found = tuple(_leaf_racks(whole, assumed, server_w, per_rack, design))
+    inside = _in_server_racks(whole, found)
+    switches = (x for x in whole.lines if x.part.kind == bill.SWITCH and x not in inside)
+    height = sum(x.n_units * x.part.n_rack_units for x in switches)
+    switches_w = whole.power_w - servers_w - sum(x.power_w for x in inside)
     n_switch_racks = max(
         -(-height // n_units) if n_units else 0,
         int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
     )
-    found = tuple(_leaf_racks(whole, assumed, server_w, per_rack, design))
     with_leaf = min((x.n_servers(assumed.server.n_npus, per_rack) for x in found), default=per_rack)
     limits = {"npus_per_rack": with_leaf < per_rack, "power": by_power <= by_space, "space": True}
     return Facility(
@@ -234,11 +236,25 @@ def _leaf_racks(
             yield from load.racks(most)
 
 
+def _in_server_racks(whole: Bill, racks: Iterable[LeafRacks]) -> tuple[Line, ...]:
+    """The leaves that stand in the racks of their NPUs, which have room and power for them."""
+    labels = {one.label for one in racks if one.n_whole}
+    return tuple(
+        x
+        for x in whole.lines
+        if x.part.kind == bill.SWITCH and x.dimension in labels and x.tier.endswith(_LEAF)
+    )
+
+
+_LEAF = "leaf"
+"""What the place of a leaf in a bill ends with."""
+
+
 def _leaf(whole: Bill, built: RealizedDimension) -> Part:
     """The switch that a network has as its leaves."""
     switches = (x for x in whole.lines if x.part.kind == bill.SWITCH)
-    own = (x.part for x in switches if x.dimension == built.label and x.tier.endswith("leaf"))
-    return next(own, bill.missing(bill.SWITCH, "leaf"))
+    own = (x.part for x in switches if x.dimension == built.label and x.tier.endswith(_LEAF))
+    return next(own, bill.missing(bill.SWITCH, _LEAF))
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,18 @@ _LABELS = f"{_MILLIONS.replace('0.0', '0.00')};;;"
 _WIDEST, _WIDEST_FIRST, _NARROWEST = 40, 44, 9
 _WIDEST_AMONG_NUMBERS = 24
 """Characters of a line of text in a column of numbers."""
+_PRINTED_WIDTH, _PRINTED_PERCENT = 175, 64
+"""Characters of a line on A4, landscape, in letters of 7 points, and what these are of 11."""
+_SIDES, _BREAK = 0.72, 25
+"""Characters beside the text of a column, and those that a page loses where none fits whole."""
+_LONGEST_WORD = 16
+"""Characters of a word that a column of text has room for, such as the name of a part."""
 _MONEY = "usd"
 """Kinds of cells of money end so."""
 _TEXT_WIDTH = 0.9
 """Width of a letter of text over that of a digit, in which columns are measured."""
 _PROSE_WIDTH, _LINE_POINTS, _FONT_POINTS = 110, 15, 11
-_CARD_COLUMNS = 5
+_CARD_COLUMNS, _CARD_WIDTH = 5, 30
 """Columns that answers with their reasons fill."""
 _LONGEST_FORMULA = 8_000
 """Excel's limit is 8,192 characters."""
@@ -159,7 +165,12 @@ class _Writer:
         self.sheet.set_paper(9)
         self.sheet.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
         # As wide as the paper: a sheet of words that were made to fit one page would be small.
-        self.sheet.fit_to_pages(1, int(bool(self.section.drawn)))
+        if self.section.drawn or _total(self.widths) <= _PRINTED_WIDTH:
+            self.sheet.fit_to_pages(1, 0)
+        else:  # Two pages side by side, each with the names of the rows.
+            self.sheet.set_print_scale(_PRINTED_PERCENT)
+            self.sheet.repeat_columns(0)
+            self.sheet.print_across()
         self.sheet.set_footer("&L&A&RPage &P of &N")
         self.sheet.hide_gridlines(2)
         self._title()
@@ -205,7 +216,8 @@ class _Writer:
         row = 1 + place * _CHART_ROWS
         column = max(self.widths) + 2
         self.sheet.insert_chart(row, column, drawn)
-        self.sheet.print_area(0, 0, row + _CHART_ROWS, column + _CHART_COLUMNS)
+        # Paper has the charts alone: their cells stand on other sheets, too.
+        self.sheet.print_area(1, column, row + _CHART_ROWS, column + _CHART_COLUMNS)
 
     def _cells(self, expression: str) -> str:
         """Cells for a chart, which names their sheet."""
@@ -213,20 +225,29 @@ class _Writer:
 
     @cached_property
     def widths(self) -> dict[int, int]:
-        """Characters of every column: as wide as what it holds, within reason."""
+        """Characters of every column: as wide as what it holds, within reason.
+
+        Texts take more lines where all columns would else be too wide for paper.
+        """
+        wanted, least = self._columns(_text_room), self._columns(_least_room)
+        if self.section.cards:
+            wanted |= dict.fromkeys(range(1, _CARD_COLUMNS), _CARD_WIDTH)
+            least |= dict.fromkeys(range(1, _CARD_COLUMNS), _LONGEST_WORD)
+        one_page, two_pages = _PRINTED_WIDTH, 2 * _PRINTED_WIDTH - wanted[0] - _BREAK
+        found = _narrowed(wanted, least, one_page)
+        return found if _total(found) <= one_page else _narrowed(wanted, least, two_pages)
+
+    def _columns(self, room: Callable[[Cell, int, bool], int]) -> dict[int, int]:
+        """Characters of every column, where a cell of a column takes so much."""
         widths: dict[int, int] = {0: 24}
         for table in self.section.tables:
             numeric = numeric_columns(table)
             heads = (max(map(len, heading.split()), default=0) for heading in table.headings)
             found = [(column, n + 2) for column, n in enumerate(heads)]
             for column, cell in (pair for row in table.all_rows for pair in enumerate(row)):
-                most = _WIDEST if column else _WIDEST_FIRST
-                most = _WIDEST_AMONG_NUMBERS if numeric[column] and cell.is_text else most
-                found.append((column, min(most, _n_characters(cell) + 2)))
+                found.append((column, room(cell, column, numeric[column]) + 2))
             for column, width in found:
                 widths[column] = max(widths.get(column, _NARROWEST), width)
-        if self.section.cards:
-            widths |= dict.fromkeys(range(1, _CARD_COLUMNS), 30)
         return widths
 
     def _n_lines(self, column: int, text: str) -> int:
@@ -273,7 +294,7 @@ class _Writer:
             self.sheet.merge_range(at, 3, at, _CARD_COLUMNS - 1, "", self.style(**wrapped))
             self._string(at, 3, card.reason, **wrapped)
             longest = max(len(card.answer), len(card.figure), len(card.reason) / 2)
-            self.sheet.set_row(at, _LINE_POINTS * math.ceil(1.1 * longest / 30))
+            self.sheet.set_row(at, _LINE_POINTS * math.ceil(1.1 * longest / self.widths[1]))
         for cell in self.section.live:
             formula = self._resolved(cell.expression)
             self._formula(next(rows), 0, formula, cell, self.style(bold=True))
@@ -382,6 +403,38 @@ def _side(column: int, is_number: bool) -> dict[str, Any]:
     if is_number:
         return {"align": "right"}
     return {"align": "left", "indent": int(column > 0)}
+
+
+def _total(widths: dict[int, int]) -> float:
+    """Characters of a line over all columns."""
+    return sum(widths.values()) + _SIDES * len(widths)
+
+
+def _narrowed(wanted: dict[int, int], least: dict[int, int], room: int) -> dict[int, int]:
+    """Widths that take so much together, or the least where that is too little.
+
+    >>> _narrowed({0: 10, 1: 40, 2: 30}, {0: 8, 1: 12, 2: 12}, 50)
+    {0: 10, 1: 18, 2: 18}
+    """
+    most, found = max(wanted.values()), wanted
+    while _total(found) > room and most > min(least.values()):
+        most -= 1
+        found = {i: max(least[i], min(n, most)) for i, n in wanted.items()}
+    return found
+
+
+def _text_room(cell: Cell, column: int, is_number: bool) -> int:
+    """Characters of a cell in a column, its whole text where that is not long."""
+    most = _WIDEST if column else _WIDEST_FIRST
+    most = _WIDEST_AMONG_NUMBERS if is_number and cell.is_text else most
+    return min(most, _n_characters(cell) + 2) - 2
+
+
+def _least_room(cell: Cell, column: int, is_number: bool) -> int:
+    """The same where a text takes as many lines as it has words."""
+    if not cell.is_text:
+        return _text_room(cell, column, is_number) - 1
+    return min(_LONGEST_WORD, max(map(len, cell.shown.split()), default=0))
 
 
 def _n_characters(cell: Cell) -> int:

@@ -26,10 +26,10 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.design import bandwidths_GBps
 from libra_planner.views.report import basis
+from libra_planner.views.report.against import considered_payload
 from libra_planner.views.report.bills import bill_section, choices_payload, prices_moved
 from libra_planner.views.report.charts import chart_sheet
 from libra_planner.views.report.charts import charts as drawn
-from libra_planner.views.report.considered import considered_payload
 from libra_planner.views.report.costs import cost_payload, with_cost
 from libra_planner.views.report.decision import decision_section, range_sentences
 from libra_planner.views.report.designs import (

@@ -15,10 +15,9 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
-from libra_planner.views.report.against import against_table, tie_text
+from libra_planner.views.report.against import against_table, considered_table, tie_text
 from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
-from libra_planner.views.report.considered import considered_table
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (

@@ -466,7 +466,8 @@ def facility_section(comparison: Comparison) -> Section:
         ("Cables, all networks", _units("copper", "active_optical", "fibre")),
     ]
     note = (
-        "Optics draw their power in the switch racks; switch racks follow from power and height. "
+        "Optics draw their power in the switch racks, which follow from power and height; leaves "
+        "in the racks of their servers are none of them. "
         "check counts the switches of the training network and those between NPUs."
     )
     table = figures(comparison, "facility", "Racks, floor and power", rows, note)

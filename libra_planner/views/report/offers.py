@@ -119,12 +119,15 @@ def offer_section(comparison: Comparison) -> Section | None:
     best = comparison.candidates[comparison.chosen]
     more: dict[str, Callable[[Quote], Value]] = {
         "Part number": lambda x: x.part_number,
+        "Least order": lambda x: "" if x.moq is None else cells.count(x.moq),
+        "Payment": lambda x: x.payment_terms,
+        "Incoterm": lambda x: x.incoterm,
         "Note": lambda x: x.terms,
     }
     shown = {name: of for name, of in more.items() if any(of(x) for x, *_ in found)}
     columns: dict[str, Callable[[_Offer], Value]] = {
         "Part": lambda x: x[0].item,
-        **{name: partial(_of_offer, of) for name, of in shown.items() if name != "Note"},
+        **{name: partial(_of_offer, of) for name, of in shown.items() if name == "Part number"},
         "Seller": lambda x: x[0].seller,
         "Price": lambda x: _amount(x[0]),
         "Currency": lambda x: "percent" if x[0].item == TAX else x[0].currency,
@@ -135,7 +138,7 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Valid until": lambda x: x[0].valid_until or "",
         "Counts": lambda x: x[1],
         f"In its place, {best.letter}": lambda x: _change_text(best, x),
-        **{name: partial(_of_offer, of) for name, of in shown.items() if name == "Note"},
+        **{name: partial(_of_offer, of) for name, of in shown.items() if name != "Part number"},
     }
     note = (
         "Of several sellers the one that the file chooses counts, else the least price of one with "
@@ -181,11 +184,12 @@ def _amount(one: Quote) -> Value:
 def offers_payload(comparison: Comparison) -> list[dict[str, Any]]:
     """The offers for JSON."""
     names = ("item", "seller", "amount", "currency", "rate", "usd", "support_usd", "tax_fraction")
-    more = ("discount_fraction", "n_lead_days", "date", "valid_until", "part_number")
+    more = ("discount_fraction", "n_lead_days", "date", "valid_until", "part_number", "moq")
     best, found = comparison.candidates[comparison.chosen], []
     for offer in _offers(comparison):
         change_usd, (one, why, _) = _change_usd(best, offer), offer
         own = {"counts": why.startswith("counts"), "why": why}
+        own |= {name: getattr(one, name) or None for name in ("payment_terms", "incoterm")}
         own |= {"change_usd": None if change_usd is None else float(change_usd)}
         found.append({**cells.attributes(one, *names, *more), "note": one.terms or None, **own})
     return found
@@ -222,6 +226,9 @@ def _order_line(line: OrderLine) -> dict[str, Any]:
         "n_lead_days": part.n_lead_days,
         "date": price.as_of if price and price.is_quoted else None,
         "valid_until": price.valid_until if price else None,
+        "moq": price.moq if price else None,
+        "payment_terms": (price and price.payment_terms) or None,
+        "incoterm": (price and price.incoterm) or None,
         "note": (price and price.note) or None,
     }
 
@@ -359,12 +366,21 @@ def _terms(order: Order) -> dict[str, Callable[[OrderLine], Value]]:
             if x.part.price and x.part.price.discount_fraction
             else Cell("", kind=PERCENT)
         ),
+        "Least order": _least_order,
+        "Payment": lambda x: x.part.price.payment_terms if x.part.price else "",
+        "Incoterm": lambda x: x.part.price.incoterm if x.part.price else "",
         "Lengths": lambda x: ", ".join(f"{n:,} of {at:g} m" for at, n in x.lengths.items()),
     }
     filled = {
         name: of for name, of in some.items() if any(cells.cell(of(x)).value for x in order.lines)
     }
     return {**always, **filled}
+
+
+def _least_order(line: OrderLine) -> Value:
+    """The fewest units that the seller sells."""
+    price = line.part.price
+    return cells.count(price.moq) if price and price.moq else Cell("", kind="count")
 
 
 def _list_price(order: Order, line: OrderLine) -> Value:

@@ -19,6 +19,7 @@ from libra_planner.procurement.readiness import (
     broken_texts,
     free_ports_texts,
     is_mostly_assumed,
+    moq_texts,
     short_cage_texts,
     short_free_ports_texts,
     told_free_ports,
@@ -104,6 +105,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in moq_texts(one))
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
         yield from (f"Open: {text}." for text in short_cage_texts(one))
@@ -126,6 +128,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from choice_notes(comparison)
     yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in moq_texts(one))
     yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
     if not is_mostly_assumed(one.bill):
         yield from (f"Open: {text}." for text in short_cage_texts(one))
