@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -104,10 +104,8 @@ def _of_fixed_cost(line: CostLine, problem: Problem) -> str:
 
 def _of_bill(line: CostLine, one: Candidate) -> str:
     """What the bill counts, largest first."""
-    amounts: dict[str, Decimal] = {}
-    for x in filter(line.holds, one.bill.lines):
-        amounts[_words(x)] = amounts.get(_words(x), ZERO) + (x.extended_usd or ZERO)
-    ranked = sorted((x for x in amounts if amounts[x]), key=lambda name: -amounts[name])
+    amounts = _amounts(filter(line.holds, one.bill.lines))
+    ranked = [*amounts]
     if line.bridge is not None:
         built = f"{gigabytes_per_s(line.bridge.built.bandwidth_Bps):.4g} GB/s per NPU"
         return f"{built}: {', '.join(ranked)}" if ranked else _free(line, one)
@@ -115,7 +113,30 @@ def _of_bill(line: CostLine, one: Candidate) -> str:
         npus = [x for x in one.bill.lines if line.holds(x)]
         units, spares = sum(x.n_bought for x in npus), sum(x.n_spares for x in npus)
         return f"{units:,} NPUs" + (f", {spares:,} of them spare" if spares else "")
-    return ", ".join(f"{name} {round_usd(amounts[name]).shown}" for name in ranked)
+    return _amounts_text(amounts)
+
+
+def lines_text(lines: Iterable[Line]) -> str:
+    """What lines of a bill are of and cost, largest first, such as ``racks $1.34M``.
+
+    Parameters
+    ----------
+    lines : of one bill.
+    """
+    return _amounts_text(_amounts(lines))
+
+
+def _amounts(lines: Iterable[Line]) -> dict[str, Decimal]:
+    """USD by what they are of, largest first; what costs nothing is left out."""
+    amounts: dict[str, Decimal] = {}
+    for x in lines:
+        amounts[_words(x)] = amounts.get(_words(x), ZERO) + (x.extended_usd or ZERO)
+    ranked = sorted((x for x in amounts if amounts[x]), key=lambda name: -amounts[name])
+    return {name: amounts[name] for name in ranked}
+
+
+def _amounts_text(amounts: Mapping[str, Decimal]) -> str:
+    return ", ".join(f"{name} {round_usd(own).shown}" for name, own in amounts.items())
 
 
 def _words(line: Line) -> str:
