@@ -34,6 +34,7 @@ class FailureCase:
     efficiency : share of its whole links that collectives get, by dimension; empty where hosts
         are cut off.
     disconnected : names hosts that no path joins any more; empty if all are joined.
+    like : of single failures, the case that by symmetry has the same figures; empty for its own.
     """
 
     name: str
@@ -43,6 +44,7 @@ class FailureCase:
     fim_percent: float
     efficiency: tuple[float, ...] = ()
     disconnected: str = ""
+    like: str = ""
 
     @property
     def slowdown(self) -> float:
@@ -159,6 +161,9 @@ def every_single_failure(
 ) -> FailureStudy:
     """The N-1 study: each cable between switches, each spine and core alone, worst first.
 
+    Where packets are sprayed, cables of a leaf to equal spines are one case: it is worked out for
+    one of them.
+
     Raises
     ------
     SpecError
@@ -167,14 +172,37 @@ def every_single_failure(
     dims = _layered(check.design)
     labels = {dim: check.design.dimensions[dim].label for dim in dims}
     singles = [(dim, one) for dim, whole in dims.items() for one in clos.single_failures(whole)]
+    is_sprayed = not policy.kind.keeps_flows_whole
+    kinds = [_alike(labels[dim], dims[dim], one, is_sprayed=is_sprayed) for dim, one in singles]
+    first = dict(zip(reversed(kinds), reversed(singles), strict=True))
     cases = (
         (*_named(labels[dim], one), seed, {dim: clos.with_failed(dims[dim], one.links)})
-        for dim, one in singles
+        for dim, one in first.values()
     )
-    study = _study(check, policy, [seed], cases, n_cases=len(singles), progress=progress)
+    study = _study(check, policy, [seed], cases, n_cases=len(first), progress=progress)
+    known = dict(zip(first, study.cases, strict=True))
+    found = (
+        _copied(known[kind], _named(labels[dim], one)[1])
+        for kind, (dim, one) in zip(kinds, singles, strict=True)
+    )
+    study = replace(study, cases=tuple(found))
     cut_off = tuple(one for dim, whole in dims.items() for one in _cut_off(labels[dim], whole))
     worst_first = tuple(sorted(study.cases, key=lambda case: -case.step_time_s))
     return replace(study, cases=worst_first, cut_off=cut_off)
+
+
+def _alike(label: str, whole: Clos, one: clos.SingleFailure, *, is_sprayed: bool) -> str:
+    """What cases of the same figures have in common: where packets are sprayed over equal spines,
+    a cable's leaf; else the name."""
+    is_equal = is_sprayed and not whole.n_cores and not whole.failed.size
+    if is_equal and one.part == clos.SINGLE_PARTS[0]:
+        return f"{label}: {one.part} of {' '.join(one.name.split()[:2])}"
+    return f"{label}: {one.name}"
+
+
+def _copied(case: FailureCase, name: str) -> FailureCase:
+    """A case by the name of another that is like it."""
+    return case if case.name == name else replace(case, name=name, like=case.name)
 
 
 def _named(label: str, one: clos.SingleFailure) -> tuple[str, str]:

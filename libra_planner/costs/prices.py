@@ -153,6 +153,38 @@ def free_tier_notes(tiers: Iterable[str], book: PriceBook) -> tuple[str, ...]:
     )
 
 
+def direct_link_notes(
+    topology: Topology, book: PriceBook, included: Collection[int] = ()
+) -> tuple[str, ...]:
+    """Rings and fully connected groups whose links cost nothing, as no price holds them.
+
+    Parameters
+    ----------
+    topology, book : dimensions, and prices by tier.
+    included : dimensions that other prices hold, such as those of a part that the plan names.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> book = PriceBook("b", {"node": TierPrice(0, 0, 0, nic_reason="of switches")})
+    >>> direct_link_notes(parse_topology("RI(8)", ["node"]), book)
+    ("direct links of dim1 RI(8) cost $0 in b at tier node: they are not priced, unless a ...
+    >>> direct_link_notes(parse_topology("SW(8)", ["node"]), book)
+    ()
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for i, (label, one) in enumerate(zip(topology.labels, topology.dimensions, strict=True)):
+        is_direct = i not in included and not one.block.is_switched and one.size > 1
+        if is_direct and not book.tiers[one.tier].link_usd_per_GBps:
+            found.setdefault((one.tier, str(one)), []).append(label)
+    return tuple(
+        f"direct links of {', '.join(labels)} {text} cost $0 in {book.name} at tier {tier}: they "
+        f"are not priced, unless a server's price holds them; a price book of your own can give "
+        f"the tier a link price"
+        for (tier, text), labels in found.items()
+    )
+
+
 def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]:
     """Whether each dimension is a switch that is reached through NICs that cost something (C14).
 

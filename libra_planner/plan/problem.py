@@ -345,7 +345,7 @@ class _ProblemBuilder(FaultCollector):
         return PlanText(
             source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            notes=(*notes, *fixed.notes, *quoted, *pricing.free_tier_notes(tiers, book)),
+            notes=(*notes, *fixed.notes, *quoted, *_free_notes(base, book)),
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
             unused_quotes=() if is_billed else unused_items(base.prices.quotes, used),
@@ -378,3 +378,13 @@ class _ProblemBuilder(FaultCollector):
             self.attempt(key, training.check_rules, self.spec, parsed)
             rules += parsed
         return rules
+
+
+def _free_notes(base: Problem, book: pricing.PriceBook) -> Iterator[str]:
+    """Switches and direct links that cost nothing, and why."""
+    options = enumerate(base.prices.options)
+    held = {*base.included_dims, *(i for i, one in options if one is not None)}
+    paid = [x for i, x in enumerate(base.topology.dimensions) if i not in held]
+    switched = dict.fromkeys(x.tier for x in paid if x.block.is_switched)
+    yield from pricing.free_tier_notes(switched, book)
+    yield from pricing.direct_link_notes(base.topology, book, held)

@@ -196,6 +196,15 @@ def included(line: Line, server: Part) -> Line:
     return replace(line, part=same, note="; ".join(filter(None, (line.note, words))))
 
 
+NOT_PRICED = "direct links are not priced"
+
+
+def _said_free(line: Line, built: RealizedDimension) -> Line:
+    """A line that says so where direct links have no price, and no server holds them."""
+    is_free = built.settings is None and line.part.price is not None and not line.part.price.usd
+    return replace(line, note=NOT_PRICED) if is_free else line
+
+
 @lru_cache(maxsize=64)
 def _included_line(domain: ScaleUpDomain, topology: Topology, server: Part) -> Line:
     """The line of a scale-up domain that servers include, alike for all options of a network."""
@@ -302,7 +311,8 @@ class FabricShop:
                 continue
             lines = self.scale_out_lines if scale_out else self._priced_lines
             made = lines(built, parts)
-            found += (included(x, server) for x in made) if holds(bought, dim, server) else made
+            is_held = holds(bought, dim, server)
+            found += (included(x, server) if is_held else _said_free(x, built) for x in made)
         counted = with_included_nics(found, server, self.n_servers(bought), self.parts)
         return tuple(line for line in counted if line.n_units)
 

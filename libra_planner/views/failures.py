@@ -105,7 +105,8 @@ def failures_blocks(
             rest = f"left out of the times; {cut.name}: {cut.disconnected}"
             yield escape(f"  {cases} hosts off, {rest}")
         if not is_drawn:
-            yield from (escape(_case_text(case, study)) for case in study.joined[:n_worst])
+            own = [case for case in study.joined if not case.like]
+            yield from (escape(_case_text(case, study)) for case in own[:n_worst])
             yield from ("", _part_table(study), CUT_OFF)
         if rows := _tiers(study):
             yield from ("", _tier_table(rows))
@@ -158,7 +159,9 @@ def _tier_table(rows: list[tuple[str, str, float, float, float]]) -> Table:
 def _case_text(case: FailureCase, study: FailureStudy) -> str:
     slower = _slower(case.step_time_s, study)
     fim = "" if np.isnan(case.fim_percent) else f", FIM {case.fim_percent:.2f} %"
-    return f"  {case.name}: {format_time(case.step_time_s)} ({slower}{fim})"
+    n_alike = sum(one.like == case.name for one in study.cases)
+    same = f"; by symmetry the same of {n_alike:,} more of its leaf" if n_alike else ""
+    return f"  {case.name}: {format_time(case.step_time_s)} ({slower}{fim}){same}"
 
 
 def _times(study: FailureStudy) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -316,4 +317,8 @@ def test_what_to_buy_is_not_yet_checked(run) -> None:
     """As a report says of a design whose links nobody has routed."""
     text = run("optimize", "0b_bill").out
     assert "Its step time is not checked on its links: run check before you buy" in text
+    # Racks and what else the network is not, in the words of a report's costs.
+    beside = re.search(r"In it, beside the training network: (NPUs .*)\n", text)
+    assert beside is not None
+    assert re.search(r", servers \$\S+, racks \$\S+, storage \$\S+, frontend \$", beside[1])
     assert "not checked" not in run("optimize", "0e_rails_2to1").out

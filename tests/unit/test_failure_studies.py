@@ -17,6 +17,7 @@ from libra_planner.fabric.clos import Clos, Flows, fail, single_failures, with_f
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rehashed import Rehashed
 from libra_planner.routing.routes import Router
+from libra_planner.views.failures import failures_blocks
 from tests.checked_plans import checked, loaded, operation
 
 SPRAY, ECMP = Policy("spray"), Policy("ecmp")
@@ -113,6 +114,13 @@ def test_the_worst_single_failure_is_the_worst_of_all(policy: Policy, tmp_path) 
         expected[f"dim1: {name}"] = figures
     assert {one.name: (one.step_time_s, one.fim_percent) for one in study.cases} == expected
     assert len(study.cases) == 8 + 4  # Cables, spines.
+    # A leaf's cables to four spines are one case where packets are sprayed, and counted as four.
+    n_alike = 2 * 3 if policy is SPRAY else 0
+    assert sum(bool(case.like) for case in study.cases) == n_alike
+    shown = [
+        block for block in failures_blocks({"n": study}, "", n_worst=9) if isinstance(block, str)
+    ]
+    assert sum("by symmetry the same of 3 more of its leaf" in one for one in shown) == n_alike / 3
     assert study.cases[0].step_time_s == max(s for s, _ in expected.values())
     times = [case.step_time_s for case in study.cases]
     assert times == sorted(times, reverse=True)

@@ -202,3 +202,23 @@ def test_faults_of_what_is_included_have_their_place(old, new, text, tmp_path) -
     with pytest.raises(SpecError, match=text) as caught:
         load_parts(str(tmp_path / "p.yaml"))
     assert all(fault.place and fault.place.line for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [("RI(8)_SW(16)", "included in server-8npu"), ("RI(16)_SW(8)", "direct links are not priced")],
+)
+def test_direct_links_that_cost_nothing_are_said(shape: str, words: str, plan) -> None:
+    """A ring of 8 NPUs is in their server, one of 16 leaves it: no price holds its links."""
+    text = SMALL.replace("SW(8)_SW(16)", shape).replace("libra-ispass24", "clos-2026")
+    text = text.replace("[node, pod]", "[node, leaf]").replace("pod ==", "leaf ==")
+    path = plan()
+    path.write_text(text)
+    one = _one(path)
+    [line] = [x for x in one.bill.of("network").lines if x.tier.startswith("dim1")]
+    assert (line.note, line.extended_usd) == (words, 0)
+    ring, _ = shape.split("_")
+    notes = one.proposal.problem.text.notes
+    said = f"direct links of dim1 {ring} cost $0 in clos-2026 at tier node: they are not priced"
+    assert any(note.startswith(said) for note in notes)
+    assert not any(note.startswith("tier node costs nothing") for note in notes)

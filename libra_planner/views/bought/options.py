@@ -84,11 +84,16 @@ def _row_payload(problem: Problem, study: BillStudy, place: int) -> dict[str, An
 
 def bill_blocks(problem: Problem, study: BillStudy) -> Iterator[Block]:
     """What to buy, its price, the options beside it, and what ranges of prices do to them."""
+    from libra_planner.procurement.bill import NETWORK
+    from libra_planner.views.report.costs import lines_text
+
     table, design = _table(problem), study.design
     row, tiers = design.row, problem.topology.tiers
     money = f"[bold]{format_usd(design.cost_usd)}[/]{_range(table, row)}"
     others = f"the best of {design.n_combinations:,} options, each with its exact bill"
     yield f"Buy {escape(table.options[row].text(tiers))}: {money}; {others}"
+    beside = [line for line in study.bill.lines if line.group != NETWORK]
+    yield f"In it, beside the training network: {escape(lines_text(beside))}"
     yield "Its step time is not checked on its links: run check before you buy"
     yield from ("", _options_table(problem, study), "", _ranges_text(problem, study))
     if names := ", ".join(part.name for part in study.bill.without_range):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -11,6 +11,7 @@ from libra_planner.problem import Problem
 from libra_planner.procurement.bill import COMPUTE, FACILITY, NETWORK, ZERO, Line
 from libra_planner.procurement.bought.bridges import Bridge
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.lines import NOT_PRICED
 from libra_planner.procurement.plan_cost import CostLine, cost_lines
 from libra_planner.units import format_usd, gigabytes_per_s
 from libra_planner.views import cells
@@ -80,9 +81,15 @@ def _of_plan(line: CostLine, one: Candidate) -> str:
         return _of_fixed_cost(line, problem)
     asked = gigabytes_per_s(line.bridge.built.asked_Bps)
     if not line.plan_usd:
-        return "nothing: in the servers' price" if asked else "nothing"
+        return _free(line, one) if asked else "nothing"
     each = float(line.plan_usd) / asked / one.n_npus
     return f"{asked:.4g} GB/s per NPU, ${each:,.2f} per GB/s"
+
+
+def _free(line: CostLine, one: Candidate) -> str:
+    """Why a dimension costs nothing: servers hold it, or nobody prices its direct links."""
+    is_unpriced = any(x.note == NOT_PRICED for x in one.bill.lines if line.holds(x))
+    return f"nothing: {NOT_PRICED}" if is_unpriced else "nothing: in the servers' price"
 
 
 def _of_fixed_cost(line: CostLine, problem: Problem) -> str:
@@ -97,18 +104,39 @@ def _of_fixed_cost(line: CostLine, problem: Problem) -> str:
 
 def _of_bill(line: CostLine, one: Candidate) -> str:
     """What the bill counts, largest first."""
-    amounts: dict[str, Decimal] = {}
-    for x in filter(line.holds, one.bill.lines):
-        amounts[_words(x)] = amounts.get(_words(x), ZERO) + (x.extended_usd or ZERO)
-    ranked = sorted((x for x in amounts if amounts[x]), key=lambda name: -amounts[name])
+    amounts = _amounts(filter(line.holds, one.bill.lines))
+    ranked = [*amounts]
     if line.bridge is not None:
         built = f"{gigabytes_per_s(line.bridge.built.bandwidth_Bps):.4g} GB/s per NPU"
-        return f"{built}: {', '.join(ranked)}" if ranked else "nothing: in the servers' price"
+        return f"{built}: {', '.join(ranked)}" if ranked else _free(line, one)
     if line.has_npus and not line.has_rest:
         npus = [x for x in one.bill.lines if line.holds(x)]
         units, spares = sum(x.n_bought for x in npus), sum(x.n_spares for x in npus)
         return f"{units:,} NPUs" + (f", {spares:,} of them spare" if spares else "")
-    return ", ".join(f"{name} {round_usd(amounts[name]).shown}" for name in ranked)
+    return _amounts_text(amounts)
+
+
+def lines_text(lines: Iterable[Line]) -> str:
+    """What lines of a bill are of and cost, largest first, such as ``racks $1.34M``.
+
+    Parameters
+    ----------
+    lines : of one bill.
+    """
+    return _amounts_text(_amounts(lines))
+
+
+def _amounts(lines: Iterable[Line]) -> dict[str, Decimal]:
+    """USD by what they are of, largest first; what costs nothing is left out."""
+    amounts: dict[str, Decimal] = {}
+    for x in lines:
+        amounts[_words(x)] = amounts.get(_words(x), ZERO) + (x.extended_usd or ZERO)
+    ranked = sorted((x for x in amounts if amounts[x]), key=lambda name: -amounts[name])
+    return {name: amounts[name] for name in ranked}
+
+
+def _amounts_text(amounts: Mapping[str, Decimal]) -> str:
+    return ", ".join(f"{name} {round_usd(own).shown}" for name, own in amounts.items())
 
 
 def _words(line: Line) -> str:
