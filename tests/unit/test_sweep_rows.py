@@ -331,3 +331,26 @@ def test_files_over_a_bundled_plan_are_beside_the_sweep(run, tmp_path, monkeypat
     spec = {"base": "0e_rails_2to1", "axes": {"taper": [2, 4]}}
     found = lp.sweep({**spec, "set": {"quotes": "own.csv", "constraints": rules}}, "mapped")
     assert len(found.to_frame()) == 2
+
+
+def test_rows_have_the_notes_of_their_plans(run, tmp_path, swept) -> None:
+    """What `optimize` notes of the plan of each row; what only some plans note is a remark."""
+    degrees = "[{tp: 8, cp: 2, pp: 8, dp: 16}, {tp: 2, cp: 4, pp: 4, dp: 64}, {tp: 3, dp: 5}]"
+    there = swept(f"base: 0e_rails_2to1\naxes: {{parallelism: {degrees}}}\n")
+    query = "SELECT row, status, notes FROM designs ORDER BY row"
+    rows = run("sweep", "show", there, "--sql", query, "--json").payload["rows"]
+    assert [row["status"] for row in rows] == ["optimal", "optimal", "invalid"]
+    assert rows[2]["notes"] is None
+    for row in rows[:2]:
+        run("sweep", "design", there, row["row"], "-o", tmp_path / "row.yaml", "--force")
+        notes = run("optimize", tmp_path / "row.yaml", "--json").payload["notes"]
+        own = row["notes"].split(" | ")
+        assert own == [note for note in notes if note in own]
+        assert {note for note in notes if note.startswith("calibrated")} <= set(own)
+    more = set(rows[1]["notes"].split(" | ")) - set(rows[0]["notes"].split(" | "))
+    said = run("sweep", "show", there, "--remarks").err
+    assert more
+    for note in more:
+        assert note.startswith("calibrated extrapolates: ")
+        assert f"Row 1: {note}\n" in said
+    assert "notes of some plans" in run("sweep", "show", there).err

@@ -16,8 +16,9 @@ from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
-from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, OVER_RULE, STATUS
+from libra_planner.sweeps.columns import COST, MESSAGE, NOTES, OBJECTIVE, OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
@@ -101,6 +102,7 @@ def _remarks(results: Results) -> Iterator[_Remark]:
         yield from _without_bill(results)
     yield from _same_designs(results)
     yield from _band(results)
+    yield from _notes(results)
 
 
 def _same_designs(results: Results) -> Iterator[_Remark]:
@@ -211,6 +213,27 @@ def _strategy_ties(results: Results) -> Iterator[_Remark]:
         what = f"strategies within {STRATEGY_TIE_FRACTION:.0%} of each other are a tie"
         text = f"{what.capitalize()}: published runs tell no order; search PLAN ranks them"
         yield _Remark(text, what)
+
+
+def _notes(results: Results) -> Iterator[_Remark]:
+    """What some plans take for granted and others do not: it may tell their rows apart.
+
+    Notes that differ in their numbers alone are one here.
+    """
+    if NOTES not in results.columns:
+        return
+    each = f"SELECT row, unnest(string_split({NOTES}, '{BETWEEN_NOTES}')) AS note_ FROM designs"
+    kinds = f"SELECT *, regexp_replace(note_, '[0-9][0-9.e+]*', '', 'g') AS kind_ FROM ({each})"
+    query = (
+        f"SELECT count(DISTINCT row) AS n_, min(row) AS first_, min_by(note_, row) FROM ({kinds}) "
+        f"GROUP BY kind_ HAVING n_ < (SELECT count({NOTES}) FROM designs) ORDER BY n_ DESC, first_"
+    )
+    found = results.sql(query).rows
+    for place, (n, first, note) in enumerate(found[:_MOST_LINES]):
+        rows = f"Row {first}" if n == 1 else f"{n:,} of {results.n_rows:,} rows, such as {first}"
+        yield _Remark(f"{rows}: {note}", "" if place else "notes of some plans")
+    if (left := len(found) - _MOST_LINES) > 0:
+        yield _Remark(f"{left:,} more notes of some rows: --columns row,{NOTES} prints them")
 
 
 def _band(results: Results) -> Iterator[_Remark]:
