@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -354,3 +355,20 @@ def test_rows_have_the_notes_of_their_plans(run, tmp_path, swept) -> None:
         assert note.startswith("calibrated extrapolates: ")
         assert f"Row 1: {note}\n" in said
     assert "notes of some plans" in run("sweep", "show", there).err
+
+
+def test_every_reason_of_failed_rows_is_said(run, swept) -> None:
+    """Two rows need too much memory, by different figures, and one may cost too little."""
+    there = swept(
+        "base: 0e_rails_2to1\naxes: {tp: [1, 8], nic: [25, 50], cap: [80, 1]}\n"
+        "set:\n  parallelism: {tp: '{tp}', cp: 2, pp: '{4 if nic == 25 else 2}', "
+        "dp: '{1024 / tp / (4 if nic == 25 else 2)}'}\n"
+        "  constraints: ['leaf == {nic} GB/s', 'taper(spine) == 8', 'cost <= {cap} M$']\n"
+    )
+    said = run("sweep", "show", there, "--remarks").err
+    assert re.search(r"^infeasible: 6 of 8 rows, most often \(4\): .* does not fit: ", said, re.M)
+    assert re.search(r"^infeasible, 2 rows, such as 5: no bandwidth vector meets ", said, re.M)
+    assert said.count("does not fit") == 1
+    assert "\nAll reasons: libra-planner sweep show " in said
+    shown = run("sweep", "show", there).err
+    assert shown.startswith("Remarks: infeasible in 6 of 8 rows; ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from libra_planner.views.sweeps.answers import time_words
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
 _MOST_LINES = 3
+_MOST_REASONS = 8
+"""Reasons of each kind of failed rows."""
 _MOST_CONFLICTS = 5
 """Rows of which it is said which rules conflict."""
 _SAME_BAND = 1e-6
@@ -126,30 +129,46 @@ def _same_designs(results: Results) -> Iterator[_Remark]:
 
 
 def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[_Remark]:
-    """For each kind of failed rows how many they are, and the most frequent reason."""
+    """For each kind of failed rows how many they are, and every reason with its rows.
+
+    Reasons that differ in their numbers, or in what would help, are one here.
+    """
+    alike = f"regexp_replace(split_part({message}, '; ', 1), '[0-9][0-9.e+]*', '', 'g')"
     query = (
         f"SELECT {kind} AS kind_, sum(count(*)) OVER (PARTITION BY {kind}) AS total_, count(*) "
-        f"AS n_, {message} FROM designs WHERE {which} AND {message} IS NOT NULL "
-        f"GROUP BY {message}, kind_ ORDER BY kind_, n_ DESC, {message}"
+        f"AS n_, count(DISTINCT {message}), min(row) AS first_, min_by({message}, row) "
+        f"FROM designs WHERE {which} AND {message} IS NOT NULL "
+        f"GROUP BY {alike}, kind_ ORDER BY kind_, n_ DESC, first_"
     )
-    told = set()
+    told: Counter[str] = Counter()
     rows = results.sql(query).rows
-    for name, total, n, text in rows:
-        if name in told:
-            continue
-        told.add(name)
-        own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
-        short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
-        often = "" if n == total else f", most often ({n:,})"
-        rows_of = f"{int(total):,} of {results.n_rows:,} rows"
-        more = _conflict(results) if text == NO_BANDWIDTH else _filter(results, text)
-        said = f"{name}: {rows_of}{often}: {short}{more}"
-        yield _Remark(said, f"{name} in {rows_of}")
-    if len(rows) > len(told):
+    for name, total, n, _, first, text in rows:
+        told[name] += 1
+        if told[name] <= _MOST_REASONS:
+            yield _reason(results, name, (int(total), n, first), text, is_first=told[name] == 1)
+    left = sum(max(0, n - _MOST_REASONS) for n in told.values())
+    if left or sum(row[3] for row in rows) > len(rows):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
+        more = f"{left:,} more; " if left else ""
         yield _Remark(
-            f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
+            f'All reasons: {more}libra-planner sweep show {results.directory.path} --sql "{query}"'
         )
+
+
+def _reason(
+    results: Results, name: str, counts: tuple[int, int, int], text: str, *, is_first: bool
+) -> _Remark:
+    """A reason of some rows of a kind; the first one says how many the kind has in all."""
+    total, n, first = counts
+    own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
+    short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
+    more = _conflict(results) if text == NO_BANDWIDTH else _filter(results, text)
+    rows_of = f"{total:,} of {results.n_rows:,} rows"
+    if is_first:
+        often = "" if n == total else f", most often ({n:,})"
+        return _Remark(f"{name}: {rows_of}{often}: {short}{more}", f"{name} in {rows_of}")
+    which = f"row {first}" if n == 1 else f"{n:,} rows, such as {first}"
+    return _Remark(f"{name}, {which}: {short}{more}")
 
 
 def _conflict(results: Results) -> str:
