@@ -12,11 +12,12 @@ from libra_planner.api.shown import Progress, Shown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.inputs.plans import open_plan
+from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.problem import Problem
 from libra_planner.reading.bundled import given_file
 from libra_planner.reading.document import Source, read_document
 from libra_planner.views.cells import Block, Table, table
-from libra_planner.views.plan import note_lines, plan_head, plan_notes
+from libra_planner.views.plan import note_lines, plan_head
 
 if TYPE_CHECKING:
     from libra_planner.api.checks import Check, Routed

@@ -118,11 +118,16 @@ def show(blocks: Iterable[Block], *, with_head: bool = False) -> None:
     """Print what a view says for people; with a head, lines before the first table are short."""
     from libra_planner.views.renderers import terminal
 
-    asked = os.environ.get("COLUMNS", "")
-    is_asked = asked.isascii() and asked.isdecimal() and int(asked) > 0
-    wraps = sys.stdout.isatty() or is_asked
+    wraps = has_width()
     console = terminal.PlainConsole(highlight=False, width=None if wraps else PIPE_WIDTH)
     terminal.show(console, blocks, is_wrapped=wraps, has_head=with_head)
+
+
+def has_width() -> bool:
+    """Whether lines have a width to keep to: of a terminal, or that ``COLUMNS`` says."""
+    asked = os.environ.get("COLUMNS", "")
+    is_asked = asked.isascii() and asked.isdecimal() and int(asked) > 0
+    return sys.stdout.isatty() or is_asked
 
 
 def say(lines: Iterable[str], file: TextIO | None = None) -> None:

@@ -366,9 +366,9 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
         n_best = None if _is_list(options) else options.top or _USUAL
         words = answer_words(results, n_best=n_best, **asked)
-        names = axis_units(results), results.plan_cost
-        is_named = bool(options.columns)
-        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, *names, is_named=is_named)
+        named = {"is_named": bool(options.columns), "is_whole": not streams.has_width()}
+        units, cost = axis_units(results), results.plan_cost
+        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, **named)
         money = [money_words(results)] if COST in answer.columns else []
         more = (escape(text) for text in (*money, *best_lines(results)) if text)
         streams.show([escape(words), *rows, *more])

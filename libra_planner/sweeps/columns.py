@@ -17,7 +17,7 @@ from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
 from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain
 
-ROW, OBJECTIVE, STATUS, MESSAGE = "row", "objective", "status", "message"
+ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
 OVER_RULE = "bill_over_rule_usd"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
@@ -398,6 +398,10 @@ register(
     Column("bill_high_usd", "the same, all prices at their high ends", is_late=True),
     Column("bill_fabric_usd", "of it the training fabric", is_late=True),
     _message("message", "why there is no optimum"),
+    _message(
+        NOTES, "what its plan takes for granted, the notes that `optimize` prints of it",
+        is_late=True,
+    ),
     _message(
         "bill_message", "why there is no bill: what cannot be built, or has no price",
         kept=BILLED, is_late=True,

@@ -20,6 +20,7 @@ from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
 from libra_planner.inputs.routed import routed_strategies
 from libra_planner.optimizer import optimize as optimizer
 from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
+from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK
 from libra_planner.quantities import TOTAL
@@ -37,6 +38,7 @@ from libra_planner.sweeps.cases import (
     program_cost_limits_usd,
 )
 from libra_planner.sweeps.figures.solved import INVALID, Objects, SolvedChunk
+from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
 from libra_planner.workload.strategy import Strategy
 
@@ -346,6 +348,7 @@ def _unproven(found: SearchResult) -> BaseException:
 def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
     """What is known of designs without their optima."""
     result.kinds[rows], result.strategy[rows] = problem.objective, _strategy(problem)
+    result.notes[rows] = BETWEEN_NOTES.join(plan_notes(problem))
     result.n_sequences[rows] = problem.step.n_sequences or np.nan
     result.compute_s[rows] = problem.step_time.compute_s
     if training := problem.step.whole_training:

@@ -17,6 +17,7 @@ from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
+from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.models import Balanced
@@ -205,7 +206,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from built_notes(design)
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)
-    yield from plan.plan_notes(plan.as_checked(checked.links.problem))
+    yield from plan_notes(plan.as_checked(checked.links.problem))
 
 
 def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.fabric.topology import Topology
+from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER
 from libra_planner.step.bands import related_bands
@@ -103,15 +104,6 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         )
 
 
-def plan_notes(problem: Problem) -> Iterator[str]:
-    """What a plan takes for granted, and its keys that the figures do not use."""
-    yield from problem.text.notes
-    if problem.text.unused_keys:
-        name = "calibrated" if isinstance(problem.step.model, Calibrated) else "ideal"
-        yield f"fidelity {name} does not use {', '.join(problem.text.unused_keys)}"
-    yield from calibrated_notes(problem)
-
-
 def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
     """What a vector takes for granted: that it is sold so, and what its plan does."""
     yield from port_notes(problem, bandwidth_bytes_per_s)
@@ -119,19 +111,6 @@ def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]
     yield from free_port_notes(problem, bandwidth_bytes_per_s)
     yield from wiring_notes(problem, bandwidth_bytes_per_s)
     yield from plan_notes(problem)
-
-
-def calibrated_notes(problem: Problem) -> Iterator[str]:
-    """Collectives beyond those that were measured, of a plan that runs them as measured (C20)."""
-    model = problem.step.model
-    if not isinstance(model, Calibrated):
-        return
-    found: dict[str, list[str]] = {}
-    for one in problem.step.communications:
-        for what in model.extrapolations(one.collective, one.group):
-            found.setdefault(what, []).append(one.label)
-    for what, labels in found.items():
-        yield f"calibrated extrapolates: {', '.join(dict.fromkeys(labels))} of {what}"
 
 
 def as_checked(problem: Problem) -> Problem:

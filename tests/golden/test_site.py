@@ -21,10 +21,16 @@ _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _SAVED = r"Save this as `([\w.]+)`:\n\n```(?:yaml|json)\n(.*?)```"
 
 
+def _text(page: Path) -> str:
+    """A page; of the handbook of sweeps what is run of it."""
+    text = page.read_text(encoding="utf-8")
+    return text.split("\n## ")[1] if page.name == "sweeps.md" and page.parent == DOCS else text
+
+
 def _commands(page: Path) -> list[tuple[str, list[str]]]:
     """Commands of a page, each with the lines that it shows."""
     found: list[tuple[str, list[str]]] = []
-    for line in "\n".join(_BLOCK.findall(page.read_text(encoding="utf-8"))).splitlines():
+    for line in "\n".join(_BLOCK.findall(_text(page))).splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
         elif line:
@@ -33,16 +39,16 @@ def _commands(page: Path) -> list[tuple[str, list[str]]]:
 
 
 SHOWN = [page for page in PAGES if _commands(page)]
+HANDBOOK = DOCS / "sweeps.md"
+"""Its first section is run; what follows has larger sweeps."""
 
 
-@pytest.mark.parametrize("page", SHOWN, ids=[page.stem for page in SHOWN])
+@pytest.mark.parametrize("page", [*SHOWN, HANDBOOK], ids=lambda page: page.stem)
 def test_commands_print_what_the_page_shows(page: Path, run, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for text in re.findall(
-        r"```text\n(item,price.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
-    ):
+    for text in re.findall(r"```text\n(item,price.*?)```", _text(page), re.DOTALL):
         (tmp_path / "quotes.csv").write_text(text, encoding="utf-8")
-    saved = re.findall(_SAVED, page.read_text(encoding="utf-8"), re.DOTALL)
+    saved = re.findall(_SAVED, _text(page), re.DOTALL)
     for name, text in saved:
         (tmp_path / name).write_text(text, encoding="utf-8")
     for command, shown in _commands(page):
@@ -98,14 +104,14 @@ def test_the_own_model_of_its_page_is_what_init_writes(run, tmp_path, monkeypatc
     assert shown in (tmp_path / "own.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+@pytest.mark.parametrize("page", [*PAGES, HANDBOOK], ids=lambda page: page.stem)
 def test_other_commands_are_understood(page: Path) -> None:
     """What a page tells to type has flags and commands that exist."""
     from libra_planner.cli.main import command_parser
 
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
     for line in re.findall(r"^libra-planner .*$", blocks, re.MULTILINE):
-        words = shlex.split(line)[1:]
+        words = shlex.split(line, comments=True)[1:]
         command_parser(words).parse_args(words)
 
 

@@ -457,3 +457,17 @@ def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> No
     assert reason in best._repr_html_().replace("&#x27;", "'")
     assert best.to_dict()["shadow_prices"] is None
     assert worth.to_frame().empty
+
+
+def test_what_functions_give_has_a_name_for_annotations() -> None:
+    functions = [
+        one
+        for name in lp.__all__
+        if callable(one := getattr(lp, name)) and not isinstance(one, type)
+    ]
+    methods = [one for name, one in vars(lp.Plan).items() if callable(one) and name[0] != "_"]
+    given = {one.__annotations__.get("return", "") for one in (*functions, *methods)}
+    named = {name for text in given for name in re.findall(r"\b[A-Z]\w*", text)}
+    assert {"Optimum", "SweepResults", "StrategyFrontier", "RoutedOptimum"} <= named
+    assert named - {*lp.__all__} == {"Any", "Block", "Iterator", "Path"}
+    assert all(isinstance(getattr(lp, name), type) for name in named & {*lp.__all__})

@@ -51,6 +51,20 @@ def maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here / "run"
 
 
+def test_a_pipe_has_every_column_in_lines_of_any_length(
+    run: Run, maps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maps that are long stand in their rows; what is the same in all stands above them."""
+    monkeypatch.setattr("libra_planner.cli.streams.PIPE_WIDTH", 60)
+    text = run("sweep", "show", maps).out
+    assert "No room for" not in text
+    assert "dim2" in text
+    assert "{cp: 2, dp: 64, interleave: 5, pp: 4, tp: 4}  " in text
+    assert text.count("dim1") == 1
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "parallelism A: " in run("sweep", "show", maps).out
+
+
 @pytest.mark.parametrize("columns", [50, 80, 100])
 def test_long_values_stand_below_and_no_figure_is_cut(
     run: Run, maps: Path, monkeypatch: pytest.MonkeyPatch, columns: int

@@ -10,6 +10,7 @@ import math
 import random
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -1113,3 +1114,30 @@ def test_a_page_writes_an_axis_of_mappings_as_the_file_does(run: Run, tmp_path: 
     columns = {one["name"]: one for one in Page(tmp_path / "m.html").data["columns"]}
     assert "tp 8, pp 4, dp 64" in columns["strategy"]["ticks"].values()
     assert columns["bandwidth_dim2_GBps"]["label"] == "leaf"
+
+
+PHONE = """<iframe src=page.html width=390 height=2000 onload='measure(this)'></iframe>
+<pre id=found></pre><script>
+function measure(frame) {
+  const page = frame.contentDocument, box = page.getElementById('parallel'), svg = box.firstChild;
+  const found = [page.scrollingElement.scrollWidth, box.scrollWidth - box.clientWidth,
+    svg.getAttribute('class'), svg.querySelectorAll('.name').length];
+  document.getElementById('found').textContent = 'found: ' + found.join(' ') + '.';
+}</script>"""
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_parallel_axes_lie_where_a_phone_has_no_room(directory: Path, tmp_path: Path) -> None:
+    lp.sweep_results(directory).to_html(tmp_path / "page.html")
+    (tmp_path / "frame.html").write_text(PHONE)
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--allow-file-access-from-files",
+             f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom")  # fmt: skip
+    command = [str(CHROMIUM), *flags, f"file://{tmp_path}/frame.html"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    [(width, beyond, shape, n_axes)] = re.findall(
+        r"found: (\d+) (-?\d+) (\w*) (\d+)\.", done.stdout
+    )
+    assert (int(width) <= 390, int(beyond), shape) == (True, 0, "tall")
+    assert int(n_axes) >= 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -331,3 +332,43 @@ def test_files_over_a_bundled_plan_are_beside_the_sweep(run, tmp_path, monkeypat
     spec = {"base": "0e_rails_2to1", "axes": {"taper": [2, 4]}}
     found = lp.sweep({**spec, "set": {"quotes": "own.csv", "constraints": rules}}, "mapped")
     assert len(found.to_frame()) == 2
+
+
+def test_rows_have_the_notes_of_their_plans(run, tmp_path, swept) -> None:
+    """What `optimize` notes of the plan of each row; what only some plans note is a remark."""
+    degrees = "[{tp: 8, cp: 2, pp: 8, dp: 16}, {tp: 2, cp: 4, pp: 4, dp: 64}, {tp: 3, dp: 5}]"
+    there = swept(f"base: 0e_rails_2to1\naxes: {{parallelism: {degrees}}}\n")
+    query = "SELECT row, status, notes FROM designs ORDER BY row"
+    rows = run("sweep", "show", there, "--sql", query, "--json").payload["rows"]
+    assert [row["status"] for row in rows] == ["optimal", "optimal", "invalid"]
+    assert rows[2]["notes"] is None
+    for row in rows[:2]:
+        run("sweep", "design", there, row["row"], "-o", tmp_path / "row.yaml", "--force")
+        notes = run("optimize", tmp_path / "row.yaml", "--json").payload["notes"]
+        own = row["notes"].split(" | ")
+        assert own == [note for note in notes if note in own]
+        assert {note for note in notes if note.startswith("calibrated")} <= set(own)
+    more = set(rows[1]["notes"].split(" | ")) - set(rows[0]["notes"].split(" | "))
+    said = run("sweep", "show", there, "--remarks").err
+    assert more
+    for note in more:
+        assert note.startswith("calibrated extrapolates: ")
+        assert f"Row 1: {note}\n" in said
+    assert "notes of some plans" in run("sweep", "show", there).err
+
+
+def test_every_reason_of_failed_rows_is_said(run, swept) -> None:
+    """Two rows need too much memory, by different figures, and one may cost too little."""
+    there = swept(
+        "base: 0e_rails_2to1\naxes: {tp: [1, 8], nic: [25, 50], cap: [80, 1]}\n"
+        "set:\n  parallelism: {tp: '{tp}', cp: 2, pp: '{4 if nic == 25 else 2}', "
+        "dp: '{1024 / tp / (4 if nic == 25 else 2)}'}\n"
+        "  constraints: ['leaf == {nic} GB/s', 'taper(spine) == 8', 'cost <= {cap} M$']\n"
+    )
+    said = run("sweep", "show", there, "--remarks").err
+    assert re.search(r"^infeasible: 6 of 8 rows, most often \(4\): .* does not fit: ", said, re.M)
+    assert re.search(r"^infeasible, 2 rows, such as 5: no bandwidth vector meets ", said, re.M)
+    assert said.count("does not fit") == 1
+    assert "\nAll reasons: libra-planner sweep show " in said
+    shown = run("sweep", "show", there).err
+    assert shown.startswith("Remarks: infeasible in 6 of 8 rows; ")

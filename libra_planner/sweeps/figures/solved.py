@@ -61,6 +61,7 @@ class SolvedChunk:
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
     message : why there is no optimum.
+    notes : what its plan takes for granted, as ``optimize`` notes it.
     check_message : why the links of an optimum could not be checked.
     bill_message : why an optimum has no bill.
     bill_note : parts of its bill that are faster than its plan's ports.
@@ -104,6 +105,7 @@ class SolvedChunk:
     status: Texts
     kinds: Texts
     message: Texts
+    notes: Texts
     check_message: Texts
     fim_avoidable_dimension: Texts
     bill_message: Texts

@@ -7,6 +7,8 @@ from typing import Any
 
 _LONGEST_FRACTION = 6
 """Digits after the point that a value of an axis has on screen."""
+BETWEEN_NOTES = " | "
+"""Between two notes of a row."""
 _LONGEST = 48
 """Letters of a message on screen before it is cut."""
 

@@ -219,40 +219,67 @@ function parallelPlaces() {
   for (const need of needs) found.push(found.at(-1) + (isEven ? gap : need + more));
   return { x: found, W: found.at(-1) + right };
 }
+/** Where a place of an axis stands: axes stand side by side, and where these have no room one below another. */
+function frame() {
+  const { x, W } = parallelPlaces(), room = $("parallel").clientWidth || 600;
+  if (state.width || W <= room) return { isTall: false, W, H: 400, spot: (k, t) => [x[k], 400 - P.b - (400 - P.t - P.b) * t] };
+  return { isTall: true, W: room, H: 62 * parallel.length + 4, spot: (k, t) => [P.b + (room - 2 * P.b) * t, 30 + 62 * k] };
+}
 function ways() {
-  const { x } = parallelPlaces(), H = $("parallel").dataset.h, layer = $("parallel").querySelector("g");
-  const Y = t => H - P.b - (H - P.t - P.b) * t;
+  const { spot } = frame(), layer = $("parallel").querySelector("g");
   layer.replaceChildren(...drawn().map(i => {
-    const d = parallel.map((c, k) => [k, place(columns[c], rows[i][c])]).filter(([, t]) => t !== null).map(([k, t], j) => `${j ? "L" : "M"}${x[k].toFixed(1)},${Y(t).toFixed(1)}`).join("");
+    const d = parallel.map((c, k) => [k, place(columns[c], rows[i][c])]).filter(([, t]) => t !== null).map(([k, t], j) => `${j ? "L" : "M"}${spot(k, t).map(v => v.toFixed(1)).join()}`).join("");
     return make("path", { "data-i": i, class: `way${isActive.has(i) ? "" : " off"}${front.has(i) && picture.rims ? " front" : ""}`, d, stroke: colourOf(i) });
   }));
 }
+/** Name, unit and values of an axis that stands upright. */
+function upright(one, k, spot) {
+  const [x] = spot(k, 0), value = ([t, text]) => make("text", { x: x + 5, y: spot(k, t)[1] + 4, class: "soft" }, cut(text, 24));
+  return [make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 16), make("title", {}, one.label)),
+    make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit), ...ticks(one, true).map(value)];
+}
+/** The same of one that lies: the name above it, values below it where they have room. */
+function lying(one, k, spot, W) {
+  const y = spot(k, 0)[1], list = [make("text", { class: "name", x: P.b, y: y - 12 }, cut([one.label, one.unit].filter(Boolean).join(", "), 44))];
+  let end = 0;
+  for (const [t, text] of ticks(one, true)) {
+    const short = cut(text, 24), half = wide(short) / 2, x = Math.min(W - half - 2, Math.max(half + 2, spot(k, t)[0]));
+    if (x - half < end + 6) continue;
+    list.push(make("text", { x, y: y + 16, class: "soft", "text-anchor": "middle" }, short));
+    end = x + half;
+  }
+  return list;
+}
 function axes() {
-  const box = $("parallel"), { x: places, W } = parallelPlaces(), H = 400;
-  box.dataset.h = H;
-  const svg = make("svg", { width: state.width || W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Parallel coordinates" }, make("g"));
-  const tall = H - P.t - P.b, Y = t => H - P.b - tall * t;
+  const box = $("parallel"), { isTall, W, H, spot } = frame();
+  const svg = make("svg", { width: state.width || W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Parallel coordinates", class: isTall ? "tall" : "" }, make("g"));
   parallel.forEach((c, k) => {
-    const x = places[k], one = columns[c], brush = make("rect", { class: "brush", x: x - 8, width: 16, y: 0, height: 0 });
-    svg.append(make("line", { class: "axis", x1: x, x2: x, y1: P.t, y2: H - P.b }), make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 16), make("title", {}, one.label)), make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit));
-    for (const [t, text] of ticks(one, true)) svg.append(make("text", { x: x + 5, y: Y(t) + 4, class: "soft" }, cut(text, 24)));
-    const strip = make("rect", { class: "strip", x: x - 16, width: 32, y: P.t - 8, height: tall + 16 });
-    const show = () => { const r = state.brushes.get(c); brush.setAttribute("y", r ? Y(r[1]) : 0); brush.setAttribute("height", r ? tall * (r[1] - r[0]) : 0); };
+    const [x1, y1] = spot(k, 0), [x2, y2] = spot(k, 1), one = columns[c], brush = make("rect", { class: "brush" });
+    svg.append(make("line", { class: "axis", x1, x2, y1, y2 }), ...(isTall ? lying(one, k, spot, W) : upright(one, k, spot)));
+    const size = (x, y, width, height) => ({ x, y, width, height });
+    const strip = make("rect", { class: "strip", ...(isTall ? size(x1 - 8, y1 - 16, x2 - x1 + 16, 32) : size(x1 - 16, y2 - 8, 32, y1 - y2 + 16)) });
+    const show = () => {
+      const r = state.brushes.get(c), [low, high] = (r ?? [0, 0]).map(t => spot(k, t));
+      const area = isTall ? size(low[0], y1 - 8, high[0] - low[0], 16) : size(x1 - 8, high[1], 16, low[1] - high[1]);
+      for (const [name, v] of Object.entries(area)) brush.setAttribute(name, v);
+    };
     let from = null;
-    const spot = event => Math.min(1, Math.max(0, (H - P.b - (event.clientY - svg.getBoundingClientRect().top) * H / svg.getBoundingClientRect().height) / tall));
-    strip.addEventListener("pointerdown", event => { from = spot(event); strip.setPointerCapture(event.pointerId); });
+    const at = event => {
+      const seen = svg.getBoundingClientRect(), x = (event.clientX - seen.left) * W / seen.width, y = (event.clientY - seen.top) * H / seen.height;
+      return Math.min(1, Math.max(0, isTall ? (x - x1) / (x2 - x1) : (y1 - y) / (y1 - y2)));
+    };
+    strip.addEventListener("pointerdown", event => { from = at(event); strip.setPointerCapture(event.pointerId); });
     strip.addEventListener("pointermove", event => {
       if (from === null) return;
-      const to = spot(event);
+      const to = at(event);
       state.brushes.set(c, [Math.min(from, to), Math.max(from, to)]);
       show(); filter();
     });
-    strip.addEventListener("pointerup", event => { if (Math.abs(spot(event) - from) < 0.01) state.brushes.delete(c); from = null; show(); filter(); });
+    strip.addEventListener("pointerup", event => { if (Math.abs(at(event) - from) < 0.01) state.brushes.delete(c); from = null; show(); filter(); });
     svg.append(brush, strip);
     show();
   });
   box.replaceChildren(svg);
-  $("sideways").hidden = state.width > 0 || W <= box.clientWidth;
   ways();
 }
 function table() {

@@ -10,6 +10,7 @@ from typing import Any
 from libra_planner.check.links import DimensionReport
 from libra_planner.costs.prices import ASSUMED
 from libra_planner.costs.quotes import Quote, rate_ends
+from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.procurement.bill import (
     NIC,
     NPU,
@@ -39,7 +40,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table, usd
 from libra_planner.views.links import whole_link_notes
 from libra_planner.views.phases import algorithm_lines
-from libra_planner.views.plan import as_checked, plan_notes
+from libra_planner.views.plan import as_checked
 from libra_planner.views.report.bills import (
     EXTENDED,
     HALF_A_CENT,

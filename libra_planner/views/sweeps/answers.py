@@ -40,6 +40,7 @@ def answer_blocks(
     plan_cost: str,
     *,
     is_named: bool = False,
+    is_whole: bool = False,
 ) -> Iterator[Block]:
     """The first rows of designs or of groups of them; above them what is the same in all.
 
@@ -51,6 +52,7 @@ def answer_blocks(
     units : of axes, as :func:`~libra_planner.views.sweeps.points.axis_units` has them.
     plan_cost : what ``cost_usd`` is, as ``Results.plan_cost`` has it.
     is_named : whether the reader has named the columns: all are shown, as named.
+    is_whole : whether all columns are shown at any width, as another program may read them.
     """
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
     shown = dict(_columns(answer.columns, axes, plan_cost))
@@ -67,15 +69,17 @@ def answer_blocks(
     headings = {name: _heading(one, units) for name, one in shown.items()}
     texts = [name for name in shown if any(isinstance(row[name], str) for row in rows)]
     varied = [name for name in reversed([*shown]) if name in axes and name != OBJECTIVE]
+    dispensable = [] if is_whole else _dispensable([*shown], axes, rows)
     yield table(
         "",
         "",
         headings.values(),
         ([_cell(one, row[name]) for name, one in shown.items()] for row in rows),
         left=tuple(headings[name] for name in texts),
-        dispensable=tuple(headings[name] for name in _dispensable([*shown], axes, rows)),
-        keyed=tuple(headings[name] for name in texts if name in varied),
-        last=tuple(headings[name] for name in varied),
+        dispensable=tuple(headings[name] for name in dispensable),
+        keyed=tuple(headings[name] for name in texts if name in varied and not is_whole),
+        last=tuple(headings[name] for name in varied if not is_whole),
+        is_asked=is_whole,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
-from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, OVER_RULE, STATUS
+from libra_planner.sweeps.columns import COST, MESSAGE, NOTES, OBJECTIVE, OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
+from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
@@ -35,6 +37,8 @@ from libra_planner.views.sweeps.answers import time_words
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
 _MOST_LINES = 3
+_MOST_REASONS = 8
+"""Reasons of each kind of failed rows."""
 _MOST_CONFLICTS = 5
 """Rows of which it is said which rules conflict."""
 _SAME_BAND = 1e-6
@@ -101,6 +105,7 @@ def _remarks(results: Results) -> Iterator[_Remark]:
         yield from _without_bill(results)
     yield from _same_designs(results)
     yield from _band(results)
+    yield from _notes(results)
 
 
 def _same_designs(results: Results) -> Iterator[_Remark]:
@@ -124,30 +129,46 @@ def _same_designs(results: Results) -> Iterator[_Remark]:
 
 
 def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[_Remark]:
-    """For each kind of failed rows how many they are, and the most frequent reason."""
+    """For each kind of failed rows how many they are, and every reason with its rows.
+
+    Reasons that differ in their numbers, or in what would help, are one here.
+    """
+    alike = f"regexp_replace(split_part({message}, '; ', 1), '[0-9][0-9.e+]*', '', 'g')"
     query = (
         f"SELECT {kind} AS kind_, sum(count(*)) OVER (PARTITION BY {kind}) AS total_, count(*) "
-        f"AS n_, {message} FROM designs WHERE {which} AND {message} IS NOT NULL "
-        f"GROUP BY {message}, kind_ ORDER BY kind_, n_ DESC, {message}"
+        f"AS n_, count(DISTINCT {message}), min(row) AS first_, min_by({message}, row) "
+        f"FROM designs WHERE {which} AND {message} IS NOT NULL "
+        f"GROUP BY {alike}, kind_ ORDER BY kind_, n_ DESC, first_"
     )
-    told = set()
+    told: Counter[str] = Counter()
     rows = results.sql(query).rows
-    for name, total, n, text in rows:
-        if name in told:
-            continue
-        told.add(name)
-        own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
-        short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
-        often = "" if n == total else f", most often ({n:,})"
-        rows_of = f"{int(total):,} of {results.n_rows:,} rows"
-        more = _conflict(results) if text == NO_BANDWIDTH else _filter(results, text)
-        said = f"{name}: {rows_of}{often}: {short}{more}"
-        yield _Remark(said, f"{name} in {rows_of}")
-    if len(rows) > len(told):
+    for name, total, n, _, first, text in rows:
+        told[name] += 1
+        if told[name] <= _MOST_REASONS:
+            yield _reason(results, name, (int(total), n, first), text, is_first=told[name] == 1)
+    left = sum(max(0, n - _MOST_REASONS) for n in told.values())
+    if left or sum(row[3] for row in rows) > len(rows):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
+        more = f"{left:,} more; " if left else ""
         yield _Remark(
-            f'All reasons: libra-planner sweep show {results.directory.path} --sql "{query}"'
+            f'All reasons: {more}libra-planner sweep show {results.directory.path} --sql "{query}"'
         )
+
+
+def _reason(
+    results: Results, name: str, counts: tuple[int, int, int], text: str, *, is_first: bool
+) -> _Remark:
+    """A reason of some rows of a kind; the first one says how many the kind has in all."""
+    total, n, first = counts
+    own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
+    short = textwrap.shorten(own, _LONGEST, placeholder=" ...")
+    more = _conflict(results) if text == NO_BANDWIDTH else _filter(results, text)
+    rows_of = f"{total:,} of {results.n_rows:,} rows"
+    if is_first:
+        often = "" if n == total else f", most often ({n:,})"
+        return _Remark(f"{name}: {rows_of}{often}: {short}{more}", f"{name} in {rows_of}")
+    which = f"row {first}" if n == 1 else f"{n:,} rows, such as {first}"
+    return _Remark(f"{name}, {which}: {short}{more}")
 
 
 def _conflict(results: Results) -> str:
@@ -211,6 +232,27 @@ def _strategy_ties(results: Results) -> Iterator[_Remark]:
         what = f"strategies within {STRATEGY_TIE_FRACTION:.0%} of each other are a tie"
         text = f"{what.capitalize()}: published runs tell no order; search PLAN ranks them"
         yield _Remark(text, what)
+
+
+def _notes(results: Results) -> Iterator[_Remark]:
+    """What some plans take for granted and others do not: it may tell their rows apart.
+
+    Notes that differ in their numbers alone are one here.
+    """
+    if NOTES not in results.columns:
+        return
+    each = f"SELECT row, unnest(string_split({NOTES}, '{BETWEEN_NOTES}')) AS note_ FROM designs"
+    kinds = f"SELECT *, regexp_replace(note_, '[0-9][0-9.e+]*', '', 'g') AS kind_ FROM ({each})"
+    query = (
+        f"SELECT count(DISTINCT row) AS n_, min(row) AS first_, min_by(note_, row) FROM ({kinds}) "
+        f"GROUP BY kind_ HAVING n_ < (SELECT count({NOTES}) FROM designs) ORDER BY n_ DESC, first_"
+    )
+    found = results.sql(query).rows
+    for place, (n, first, note) in enumerate(found[:_MOST_LINES]):
+        rows = f"Row {first}" if n == 1 else f"{n:,} of {results.n_rows:,} rows, such as {first}"
+        yield _Remark(f"{rows}: {note}", "" if place else "notes of some plans")
+    if (left := len(found) - _MOST_LINES) > 0:
+        yield _Remark(f"{left:,} more notes of some rows: --columns row,{NOTES} prints them")
 
 
 def _band(results: Results) -> Iterator[_Remark]:
