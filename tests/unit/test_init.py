@@ -330,6 +330,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         ("--model gpt3 --npu a100-pcie --npus 64", "comes in no scale-up domain"),
         ("--model gpt3 --npu gb200 --npus 2048", "write 2,016 or 2,088"),
         ("--model gpt3 --npu h100-sxm --npus 8", "expected two or more full domains"),
+        ("--model gpt3 --npu h100-sxm --npus 2056", "write 2,048 or 2,080, or price leaves that are not equal: libra-planner fabric --hosts 257 --npus-per-host 8 --nic 400Gbps"),
         ("--model gpt3 --npu h100-sxm --npus 16392", "write at most 16,384"),
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 3600Gbps", "--nic: got 3600Gbps, expected less"),
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 400Mbps", "--nic: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; write e.g. 400Gbps"),

@@ -18,7 +18,7 @@ from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import SwitchSettings
 from libra_planner.inputs.first.groups import near_count
 from libra_planner.inputs.plans import OpenedPlan
-from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nodes_per_leaf
+from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nics_of, nodes_per_leaf
 from libra_planner.plain_text import visible
 from libra_planner.plan.npus import canonical_name, catalogue, catalogue_npu, scale_up_domain
 from libra_planner.plan.options import nic_bytes_per_s
@@ -120,7 +120,12 @@ def check_npus(npu: str, n_npus: int) -> None:
     near = " or ".join(f"{n * size:,}" for n in (below, above) if n)
     part = _domain(npu).name
     expected = f"expected two or more full domains ({part}: {size} NPUs) on equally full leaves"
-    raise SpecError(Fault(got, expected, f"write {near}"))
+    fix = f"write {near}"
+    if n_npus % size == 0 and nodes > 1:
+        nic = f"--nic {nics_of(npu).Bps / GBIT_PER_S_BPS:g}Gbps"
+        hosts = f"--hosts {nodes} --npus-per-host {size} {nic}"
+        fix += f", or price leaves that are not equal: libra-planner fabric {hosts}"
+    raise SpecError(Fault(got, expected, fix))
 
 
 def _are_shared(n_npus: int, size: int) -> bool:
