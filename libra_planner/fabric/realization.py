@@ -515,3 +515,27 @@ def preset_fabric(name: str) -> Clos:
     {'leaf': 512, 'spine': 512, 'core': 256}
     """
     return preset_design(name).dimensions[-1].clos
+
+
+def bisection_Bps(design: RealizedDesign) -> float:
+    """Bandwidth between two halves of the cluster, one direction, over the outermost dimension.
+
+    A group of n is cut into floor(n/2) and the rest: 2 links of a ring of more than 2 (2 of
+    its links join a ring of 2, too), floor(n/2) * ceil(n/2) links of a fully connected group;
+    under switches floor(n/2) NPUs send all they inject, over the oversubscription of the leaves;
+    what NPUs inject into the last tier of a stack is their share of its links up.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> bisection_Bps(realize(parse_topology("RI(8)"), [100e9])) / 1e9
+    100.0
+    >>> bisection_Bps(realize(parse_topology("FC(2)_SW(32)"), [1e9, 50e9])) / 1e9
+    1600.0
+    """
+    last, dimension = design.dimensions[-1], design.topology.dimensions[-1]
+    n_groups = design.topology.n_npus // dimension.size
+    link_Bps = dimension.link_bandwidth_bytes_per_s(last.bandwidth_Bps)
+    several = isinstance(last.fabric, Clos) and last.fabric.n_spines > 0 and not last.place
+    ratio = last.settings.oversubscription if last.settings is not None and several else 1.0
+    return n_groups * dimension.block.n_cut_links(dimension.size) * link_Bps / max(1.0, ratio)

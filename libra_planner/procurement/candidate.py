@@ -21,6 +21,7 @@ from libra_planner.evaluation import (
     evaluated,
     violations_as_built,
 )
+from libra_planner.fabric import realization
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative, with_bills
 from libra_planner.procurement import cluster, lines
@@ -281,7 +282,7 @@ class Candidate:
 
         0 where the bill does not pay for that dimension.
         """
-        return lines.bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
+        return realization.bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
 
     @cached_property
     def run(self) -> Run | None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.fabric.realization import realize
+from libra_planner.fabric.realization import bisection_Bps, realize
 from libra_planner.fabric.topology import Realization, SwitchSettings, parse_topology
 from libra_planner.inputs.parts import load_parts
 from libra_planner.plan.problem import load_plan
@@ -32,7 +32,7 @@ from libra_planner.procurement.bill import (
 )
 from libra_planner.procurement.bought.choices import choice
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
-from libra_planner.procurement.lines import Book, FabricShop, bisection_Bps
+from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import Swing
 from libra_planner.procurement.run import (
     daly_interval_s,

@@ -17,9 +17,8 @@ import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.fabric import blocks
 from libra_planner.fabric.blocks import BLOCKS, DirectBlock
-from libra_planner.fabric.realization import realize
+from libra_planner.fabric.realization import bisection_Bps, realize
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.procurement.lines import bisection_Bps
 from libra_planner.registry import PLUGINS
 from tests import extensions
 
