@@ -29,9 +29,10 @@ from libra_planner.procurement.bill import (
     Part,
     with_one_stock,
 )
+from libra_planner.procurement.bought.cages import cages_of
 from libra_planner.procurement.bought.choices import Naming, refuse_unfit, with_modules
 from libra_planner.procurement.bought.refills import Refill, best_refill
-from libra_planner.procurement.lines import FabricShop, Purchase, bought_line, cages_of
+from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
 from libra_planner.procurement.quotes import quoted_bill
 
 _WIRING_OF = {RAIL: RAIL_ONLY}

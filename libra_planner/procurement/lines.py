@@ -11,12 +11,7 @@ from functools import cached_property, lru_cache
 from libra_planner.costs.prices import PricePart, tiers_without_nic
 from libra_planner.costs.quotes import Quote, quoted_parts
 from libra_planner.fabric.clos import Array, Clos
-from libra_planner.fabric.parts import (
-    HOST_LEAF,
-    CableParts,
-    DimensionParts,
-    design_parts,
-)
+from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.sizing import switch_port_Bps
@@ -41,6 +36,7 @@ from libra_planner.procurement.bill import (
     Parts,
     Price,
 )
+from libra_planner.procurement.bought.cages import Cages, cages_of
 from libra_planner.procurement.bought.choices import (
     Naming,
     choice,
@@ -445,60 +441,11 @@ class FabricShop:
         self, need: Need, medium: Part, cages: Cages | None, settings: SwitchSettings | None
     ) -> Choice | None:
         """The module of as many links as a cage has ports; ``None`` where nobody sells one."""
-        if cages is None or not cages.port_Bps * (1 - _ROUNDING) <= need.speed_Bps:
-            return None
-        if need.speed_Bps > cages.port_Bps * (1 + _ROUNDING):
+        if cages is None or not math.isclose(need.speed_Bps, cages.port_Bps):
             return None
         found = self.choice(replace(need, kinds=(bill.OPTIC,), n_links=cages.n_ports), settings)
         same = found.taken.part.cable == medium.cable and found.taken.part.links_per_module > 1
         return found if same else None
-
-
-@dataclass(frozen=True)
-class Cages:
-    """Cages of several ports, of all switches of a network.
-
-    Parameters
-    ----------
-    n_ports : of a cage.
-    port_Bps : speed of each.
-    n_switches : by tier, such as leaf.
-    """
-
-    n_ports: int
-    port_Bps: float
-    n_switches: Mapping[str, int]
-
-    def modules(self, cable: CableParts) -> tuple[int, int]:
-        """Modules of one link at NICs, and those of a whole cage at switches.
-
-        Links are dealt evenly to the switches of a tier, and a link that is left over on a switch
-        takes a module of its own.
-
-        Examples
-        --------
-        >>> cages = Cages(2, 50e9, {"leaf": 4, "spine": 2})
-        >>> cages.modules(CableParts(HOST_LEAF, 18, 50e9, 36))  # Leaves of 5, 5, 4 and 4.
-        (18, 10)
-        >>> cages.modules(CableParts("leaf-spine", 12, 50e9, 24))  # 3 up from a leaf, 6 per spine.
-        (0, 14)
-        """
-        n_alone = cable.n_cables if cable.joins == HOST_LEAF else 0
-        tiers = [tier for tier in cable.joins.split("-") if tier in self.n_switches]
-        return n_alone, sum(self._of_tier(cable.n_cables, self.n_switches[x]) for x in tiers)
-
-    def _of_tier(self, n_links: int, n_switches: int) -> int:
-        """Modules of a tier's switches."""
-        least, n_more = divmod(n_links, n_switches)
-        few, many = (-(-n // self.n_ports) for n in (least, least + 1))
-        return n_more * many + (n_switches - n_more) * few
-
-
-def cages_of(switch: Part, port_Bps: float, fabric: object) -> Cages | None:
-    """The cages of a network of such switches; ``None`` where each holds one port."""
-    if switch.ports_per_cage == 1 or not isinstance(fabric, Clos):
-        return None
-    return Cages(switch.ports_per_cage, port_Bps, {k: n for k, n in fabric.n_switches.items() if n})
 
 
 def bought_line(tier: str, found: Choice, n_units: int, note: str = "") -> Line:
