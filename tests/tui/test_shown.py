@@ -193,7 +193,7 @@ def test_narrow_tables_lose_whole_columns_and_say_how_many(plan_file: Path) -> N
 def test_a_narrow_table_loses_first_what_tells_no_row_from_another() -> None:
     rows = [("1", "perf", "450.00", "9 ms"), ("2", "perf", "450.00", "8 ms")]
     answer = Answer(("row", "objective", "bandwidth_dim1_GBps", "step_time_s"), ())
-    page = Page("best", 0, 1, answer, ("objective",), {}, answer, "", "cost")
+    page = Page("best", 0, 1, answer, ("objective",), {}, answer, "", "cost_usd", "cost")
     names = [one.name for one in page.columns]
     cells = [tuple(dict(zip(answer.columns, row, strict=True))[x] for x in names) for row in rows]
     assert [names[i] for i in page.of_one_text(cells)] == ["bandwidth_dim1_GBps"]
