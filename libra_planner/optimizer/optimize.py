@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -398,7 +399,7 @@ class BatchResult:
     step_time_s: Array
     cost_usd: Array
     unique: Mask
-    status: NDArray[np.str_]
+    status: NDArray[Any]
     resolved: Mask
     messages: dict[int, str] = field(default_factory=dict)
 
