@@ -87,14 +87,14 @@ def _money(comparison: Comparison, i: int, j: int) -> str:
 
 
 def _speed(comparison: Comparison, i: int, j: int) -> str:
-    """How much faster one design is than another, and what of the run that is."""
+    """How much shorter the step of one design is than another's, and what of the run that is."""
     times = comparison.times_s or [1.0] * len(comparison.candidates)
-    faster = times[j] / times[i] - 1
-    if abs(faster) <= _ROUNDING:
+    shorter = 1 - times[i] / times[j]
+    if abs(shorter) <= _ROUNDING:
         return "as fast"
     days = _days(comparison, i, j)
     run = "" if days is None else f" ({abs(days):,.1f} days of the run)"
-    return f"{abs(faster):.1%} {'faster' if faster > 0 else 'slower'}{run}"
+    return f"{abs(shorter):.1%} {'faster' if shorter > 0 else 'slower'}{run}"
 
 
 def _days(comparison: Comparison, i: int, j: int) -> float | None:

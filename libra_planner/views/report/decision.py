@@ -274,7 +274,7 @@ def _best(comparison: Comparison, best: int, times: list[float]) -> Card:
     products = [usd * time_s for usd, time_s in zip(totals, times, strict=True)]
     second = _runner_up(comparison, best, products)
     cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
-    speed = _relative(times[second] / times[best] - 1, "faster", "slower")
+    speed = _relative(1 - times[best] / times[second], "faster", "slower")
     price = _relative(cheaper, "cheaper", "dearer")
     more = products[second] / products[best] - 1 if totals[best] else 0.0
     text = f"{more:.2%} more work per dollar than {designs[second].letter}: {speed} and {price}."
