@@ -57,7 +57,9 @@ POLICIES = {
     "edge_coloring": edge_coloring,
     "min_max_ilp": lambda fabric, flows: min_max_ilp(fabric, flows, time_limit_s=1.0)[0],
     "annealing": lambda fabric, flows: annealing(fabric, flows, seed=3, n_sweeps=5),
-    "two_level_max_min": lambda fabric, flows: two_level_max_min(fabric, flows, n_tries=5),
+    "two_level_max_min": lambda fabric, flows: two_level_max_min(
+        fabric, flows, n_tries=5, time_limit_s=1.0
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from tests.campaign.case import Case, Outcome
 from tests.campaign.runner import tried
 from tests.campaign.verdict import faults
 
-_SEED, _N_CASES = 14, 70
+_SEED, _N_CASES = 14, 50
 
 
 def test_whatever_is_given_is_answered_or_refused_in_plain_lines(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_panels_and_palette_live_in_any_terminal(plan_file: Path) -> None:
                 await driver.pilot.resize_terminal(*size)
                 await driver.press("pagedown", "pageup", "end")
             await driver.press("escape", "escape")
-        for size in SMALL:
+        for size in (SMALL[0], SMALL[-1]):
             await driver.pilot.resize_terminal(*size)
             await driver.press("1", "O", "pagedown", "escape", "ctrl+p", "pagedown", "escape")
 
