@@ -76,6 +76,7 @@ class Quote:
     list_amount : the price of one there before its discount; 0 where the file names none.
     discount_fraction : that its price has got already.
     moq : fewest units that its seller sells at this price; ``None`` where nobody says.
+    n_needed : units that are bought, at the least; ``None`` where no bill has said so yet.
     payment_terms, incoterm : as the file has them.
     is_chosen : whether the file chooses it, whatever others ask.
     is_lump : whether it is money that a bill counts once, such as freight.
@@ -123,6 +124,7 @@ class Quote:
     unpriced: tuple[str, ...] = field(default=(), compare=False)
     file: str = field(default="", compare=False)
     place: Place | None = field(default=None, compare=False)
+    n_needed: int | None = field(default=None, compare=False)
     others: tuple[Quote, ...] = field(default=(), repr=False)
 
     @property
@@ -162,10 +164,10 @@ class Quote:
 
     @property
     def offer(self) -> str:
-        """Its price and seller, and why it does not hold."""
+        """Its price and seller, and why it cannot be ordered."""
         support = f" and {_usd(self.support_usd)} for support" if self.support_usd else ""
-        when = f" ({self.when})" if self.when else ""
-        return f"{_usd(self.usd)}{support} of {self.seller}{when}"
+        why = f" ({self.why_not})" if self.why_not else ""
+        return f"{_usd(self.usd)}{support} of {self.seller}{why}"
 
     @property
     def worth_usd(self) -> float:
@@ -180,7 +182,7 @@ class Quote:
         """
         if self.is_chosen or self.when:
             return None
-        holding = (one for one in self.others if not one.when)
+        holding = (one for one in self.others if one.can_be_ordered)
         return min(holding, key=lambda one: one.worth_usd, default=None)
 
     @property
@@ -267,6 +269,40 @@ class Quote:
         return f"dated {self.date}, in the future" if self.day and self.day < self.date else ""
 
     @property
+    def is_short(self) -> bool:
+        """Whether fewer units are needed than its seller sells."""
+        return self.n_needed is not None and self.n_needed < (self.moq or 0)
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be ordered; empty where it can."""
+        few = f"sells from {self.moq:,}; {self.n_needed:,} are needed" if self.is_short else ""
+        return self.when or few
+
+    @property
+    def can_be_ordered(self) -> bool:
+        """Whether it holds on its day, and is of no more units than are needed."""
+        return not self.why_not
+
+    def for_units(self, n_units: int) -> Quote:
+        """The offer that counts where so many units are needed, or fewer as said before.
+
+        One of more units than that counts only where no other one that holds can be ordered.
+
+        >>> bulk = Quote("n", 419.0, "Bulk", "2026-11-15", moq=5000)
+        >>> found = cheapest([bulk, Quote("n", 545.0, "NetCo", "2026-11-02")])
+        >>> found.seller, found.for_units(5000).seller, found.for_units(2110).seller
+        ('Bulk', 'Bulk', 'NetCo')
+        >>> found.for_units(2110).verdicts[1][1]
+        'no: sells from 5,000; 2,110 are needed'
+        """
+        offers = (self, *self.others)
+        is_known = self.n_needed is not None and self.n_needed <= n_units
+        if is_known or not any(one.moq for one in offers):
+            return self
+        return cheapest([replace(one, n_needed=n_units, others=()) for one in offers])
+
+    @property
     def verdicts(self) -> tuple[tuple[Quote, str], ...]:
         """It and the others, each with why it counts or not.
 
@@ -280,7 +316,9 @@ class Quote:
         elif self.others:
             over = " of those that ended last" if self.is_over else ""
             why = f"the cheapest{over if self.when else ' that holds'}"
-        why = "; ".join(filter(None, (why, self.when, self.unlike)))
+            is_dearer = any(one.worth_usd < self.worth_usd and not one.when for one in self.others)
+            why += " and can be ordered" if is_dearer else ""
+        why = "; ".join(filter(None, (why, self.why_not, self.unlike)))
         return ((self, f"counts: {why}"), *((one, f"no: {self._lost(one)}") for one in self.others))
 
     @property
@@ -293,14 +331,14 @@ class Quote:
         """
         if self.support_usd:
             return ""
-        names = [one.seller for one in self.others if one.support_usd and not one.when]
+        names = [one.seller for one in self.others if one.support_usd and one.can_be_ordered]
         do = "does" if len(names) == 1 else "do"
         return f"quotes no support, {' and '.join(names)} {do}: not like for like" if names else ""
 
     def _lost(self, one: Quote) -> str:
         """Why another quote does not count."""
-        if one.when:
-            return one.when
+        if one.why_not:
+            return one.why_not
         if self.worth_usd < one.worth_usd:
             return "dearer" if self.usd < one.usd else "dearer with support"
         how = "as dear" if self.worth_usd == one.worth_usd else "cheaper"
@@ -332,7 +370,8 @@ def cheapest(quotes: Sequence[Quote]) -> Quote:
     """The quote that counts of several sellers' for one item, which knows the others.
 
     The one that the file chooses, else the least price of one with its support among those that
-    hold on their day; of equals the first. Where none holds, the least among those that ended
+    hold on their day, and of those that can be ordered in the units that are needed; of equals the
+    first. Where none holds, the least among those that ended
     last: an offer that is long over is no price of today.
 
     >>> day, ends = "2027-01-05", {33.0: "2026-10-31", 47.5: "2026-12-31", 45.6: "2026-12-31"}
@@ -341,7 +380,7 @@ def cheapest(quotes: Sequence[Quote]) -> Quote:
     """
 
     def rank(one: Quote) -> tuple[float, ...]:
-        return not one.is_chosen, bool(one.when), one._n_days_over, one.worth_usd
+        return not one.is_chosen, bool(one.when), one._n_days_over, one.is_short, one.worth_usd
 
     best = min(quotes, key=rank)
     return replace(best, others=tuple(one for one in quotes if one is not best))
@@ -360,7 +399,7 @@ def rate_ends(quotes: Iterable[Quote], currency: str) -> tuple[float, float]:
     for one in quotes:
         for other in one.others if one.next_offer else ():
             moves = [x.currency == currency for x in (one, other)]
-            if other.when or moves[0] == moves[1]:
+            if not other.can_be_ordered or moves[0] == moves[1]:
                 continue
             if moves[0]:
                 high = min(high, other.worth_usd / (one.amount + one.support))

@@ -267,6 +267,7 @@ def fixed_cost(
         price = catalogue_npu(spec.npu, spec.catalogue, beside, path="fixed_cost.npu").price
         name = canonical_name(spec.npu, spec.catalogue, beside)
         if quote := quoted_parts(quotes).get(name):
+            quote = quote.for_units(n_npus)
             usd = n_npus * (quote.usd + price_usd) + (spec.rest or 0.0)
             return FixedCost(usd, n_npus * quote.usd, quoted=(quote.item,))
         if price is None:

@@ -334,12 +334,14 @@ class _ProblemBuilder(FaultCollector):
             settings += loop_settings(self.spec.layer_loop, training.plan_loop(self.spec))
         tiers = [x for i, x in enumerate(base.topology.tiers) if i not in base.included_dims]
         sure = f", {book.confidence(tiers)}" if tiers else ""
-        file = f", quotes of {base.prices.quotes[0].file}" if base.prices.quotes else ""
+        quotes = base.prices.quotes
+        file = f", quotes of {quotes[0].file}" if quotes else ""
         settings.append(f"prices {book.name} ({book.as_of}{sure}){file}")
         settings += ["priced by its bill"] * (base.prices.choice is not None)
         used = [part.quote.item for part in base.prices.parts if part.quote] + [*fixed.quoted]
         is_billed = base.prices.choice is not None
-        quoted = quote_notes(base.prices.quotes, used, is_billed=is_billed)
+        counts = [x.for_units(base.n_npus_bought) if x.item in fixed.quoted else x for x in quotes]
+        quoted = quote_notes(counts, used, is_billed=is_billed)
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(

@@ -220,6 +220,8 @@ class HandOffer:
     @property
     def reason(self) -> str:
         """Why it does not count, such as ``expired on 2026-11-20``."""
+        if self.offer.is_short and not self.offer.when:  # Some design buys as many.
+            return f"sells from {self.offer.moq:,}; not every design needs so many"
         found = (why for one, why in self.counts.verdicts if one is self.offer)
         return next(found).removeprefix("no: ")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.phases import CheckMemo
 from libra_planner.costs.prices import SAME_SPEED
+from libra_planner.costs.quotes import Quote
 from libra_planner.evaluation import (
     Evaluation,
     TimeModel,
@@ -28,6 +29,7 @@ from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.bought.bridges import Bridge, bridges
 from libra_planner.procurement.bought.servers import Facility
+from libra_planner.procurement.quotes import for_bills
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
 from libra_planner.step.bands import is_tie
@@ -385,3 +387,30 @@ def candidate(
         n_tokens=n_tokens,
         check=check,
     )
+
+
+def at_same_offers(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """The designs at the same offers: in a comparison a part has one price.
+
+    An offer with a least order counts where every design that buys the part buys as many.
+
+    Parameters
+    ----------
+    candidates : at the same quotes.
+    """
+    before = candidates[0].proposal.shop.quotes
+    quotes = for_bills([one.bill for one in candidates], before)
+    if all(now is old for now, old in zip(quotes, before, strict=True)):
+        return candidates
+    return at_same_offers(tuple(_at_quotes(one, quotes) for one in candidates))
+
+
+def _at_quotes(one: Candidate, quotes: tuple[Quote, ...]) -> Candidate:
+    """A design at other quotes: its links, and what is known of them, are the same."""
+    own, problem = one.proposal, one.proposal.problem
+    shop = replace(own.shop, quotes=quotes)
+    bill, room = lines.system_bill(one.bought, shop, own.npu)
+    linear = with_bills(problem, None)
+    steps = bridges(linear, own.bandwidth_Bps, one.bought, bill, shop.assumptions.server)
+    proposal = replace(own, shop=shop)
+    return replace(one, proposal=proposal, bill=bill, facility=room, bridges=steps)

@@ -49,7 +49,7 @@ from libra_planner.procurement.bought.choices import (
     with_modules,
 )
 from libra_planner.procurement.bought.servers import Facility, domain_line, facility
-from libra_planner.procurement.quotes import lump_lines, quoted_bill
+from libra_planner.procurement.quotes import for_bills, lump_lines, quoted_bill
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 
@@ -490,8 +490,12 @@ def system_bill(
         room = replace(own, leaf_racks=room.leaf_racks)
     racks = Line(bill.FACILITY, "all", shop.assumptions.rack, room.n_racks - room.n_own_racks)
     bought_racks = [racks] if racks.n_units else []
-    lines = bill.with_one_stock([*whole.lines, *bought_racks, *lump_lines(shop.quotes)])
-    return quoted_bill(Bill(lines), shop.quotes, shop.assumptions.tax_fraction), room
+    all_of_it = Bill(bill.with_one_stock([*whole.lines, *bought_racks, *lump_lines(shop.quotes)]))
+    quotes = for_bills([all_of_it], shop.quotes)
+    if [x.seller for x in quotes] != [x.seller for x in shop.quotes]:
+        # What cannot be ordered in these units decides between no parts.
+        return system_bill(bought, replace(shop, quotes=quotes), npu)
+    return quoted_bill(all_of_it, quotes, shop.assumptions.tax_fraction), room
 
 
 def _without_racks(

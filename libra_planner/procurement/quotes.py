@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -40,7 +41,7 @@ def quoted_bill(bill: Bill, quotes: Sequence[Quote], tax_fraction: float = 0.0) 
     >>> quoted.total_usd, quoted.lines[0].part.price.confidence
     (Decimal('2800.00'), 'quoted')
     """
-    by_item, tax = quoted_parts(quotes), quoted_tax(quotes)
+    by_item, tax = quoted_parts(used_quotes(bill, quotes)), quoted_tax(quotes)
     lines: Sequence[Line] = bill.lines
     if by_item:
         lines = [
@@ -111,7 +112,7 @@ def quoted_part(part: Part, quote: Quote | None) -> Part:
 
 
 def used_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -> list[Quote]:
-    """The quotes that a bill rests on; tax is of every bill.
+    """The quotes that a bill rests on, for the units that it has; tax is of every bill.
 
     Parameters
     ----------
@@ -119,11 +120,38 @@ def used_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -
     used : items that are used elsewhere, such as parts of tiers.
     """
     names = {line.part.name for line in bill.lines} | {*used, TAX}
-    return [quote for quote in quotes if quote.item in names]
+    return [quote for quote in for_bills([bill], quotes) if quote.item in names]
+
+
+def for_bills(bills: Iterable[Bill], quotes: Sequence[Quote]) -> tuple[Quote, ...]:
+    """The quotes that count where every bill that has a part has as many as its seller sells.
+
+    Parameters
+    ----------
+    bills : of designs that are compared, in which a part has one price.
+    quotes : of all parts; those of what no bill has stay as they are.
+
+    Examples
+    --------
+    >>> bills = [Bill((Line("network", "", Part("n", "nic", ""), x),)) for x in (90, 110)]
+    >>> [for_bills(bills, [Quote("n", 9.0, "A", "d", moq=m)])[0].is_short for m in (90, 100)]
+    [False, True]
+    """
+    if not any(one.moq for quote in quotes for one in (quote, *quote.others)):
+        return tuple(quotes)
+    least: dict[str, int] = {}
+    for bill in bills:
+        units = Counter[str]()
+        for line in bill.lines:
+            units[line.part.name] += line.n_bought
+        least |= {name: min(n, least.get(name, n)) for name, n in units.items() if n}
+    return tuple(
+        quote.for_units(least[quote.item]) if quote.item in least else quote for quote in quotes
+    )
 
 
 def moved_usd(bill: Bill, offer: Quote, counts: Quote) -> Decimal | None:
-    """What a bill would have more at an offer; ``None`` for what it has none of.
+    """What a bill would have more at an offer; ``None`` for what it has none, or too few, of.
 
     Parameters
     ----------
@@ -138,10 +166,11 @@ def moved_usd(bill: Bill, offer: Quote, counts: Quote) -> Decimal | None:
     Decimal('-200.00')
     """
     lines = [line for line in bill.lines if line.part.name == offer.item]
-    if offer is counts or not lines or offer.tier_part is not None:
+    n_bought = sum(line.n_bought for line in lines)
+    if offer is counts or not lines or offer.tier_part is not None or n_bought < (offer.moq or 0):
         return None
     pairs = (
-        (offer.usd, counts.usd, sum(line.n_bought for line in lines)),
+        (offer.usd, counts.usd, n_bought),
         (offer.support_usd, counts.support_usd, sum(line.n_units for line in lines)),
     )
     return sum((n * (to_cents(new) - to_cents(old)) for new, old, n in pairs), ZERO)

@@ -67,12 +67,12 @@ def quote_of(comparison: Comparison, item: str) -> Quote | None:
 
 
 def _of_quotes(quotes: Sequence[Quote]) -> Iterator[str]:
-    """Quotes that do not hold on their day, and a price far from what is listed."""
+    """Quotes that do not hold on their day, and every figure that is in doubt, each once."""
     if late := [quote for quote in quotes if quote.when]:
         what = "1 quote does not hold" if len(late) == 1 else f"{len(late)} quotes do not hold"
         first = min(late, key=lambda quote: quote.valid_until or quote.date)
         yield f"{what} (first: {first.item} of {first.seller}, {first.when})"
-    yield from [doubt for quote in quotes for doubt in quote.doubts][:1]
+    yield from dict.fromkeys(doubt for quote in quotes for doubt in quote.doubts)
 
 
 def assumed_fraction(bill: Bill) -> float:

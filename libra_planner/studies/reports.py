@@ -31,7 +31,13 @@ from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_pa
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.bought.servers import server_with
-from libra_planner.procurement.candidate import Candidate, Proposal, StrategyOnLinks, candidate
+from libra_planner.procurement.candidate import (
+    Candidate,
+    Proposal,
+    StrategyOnLinks,
+    at_same_offers,
+    candidate,
+)
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import Comparison, Origin, budget_swings, ranking, swings
 from libra_planner.routing.policy import Policy
@@ -149,7 +155,8 @@ class _Study:
         _refuse_tokens_of_parts(question.tokens, given)
         files: dict[InputFile, None] = {}
         pairs = zip(LETTERS, given, strict=False)
-        candidates = tuple(self._candidate(letter, design, files) for letter, design in pairs)
+        designs = tuple(self._candidate(letter, design, files) for letter, design in pairs)
+        candidates = at_same_offers(designs)
         npus = catalogue.npu_catalogue
         files[input_file("parts catalogue", question.parts, catalogue.path)] = None
         files |= {input_file("parts catalogue, base", x.stem, x): None for x in catalogue.bases}

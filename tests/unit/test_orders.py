@@ -13,7 +13,9 @@ import openpyxl
 import pytest
 
 from libra_planner.costs.quotes import RATES, Quote, cheapest, quote_warnings, without_end
+from libra_planner.procurement.advice import offers_in_hand
 from libra_planner.procurement.quotes import orders
+from libra_planner.procurement.readiness import quote_of
 from libra_planner.units import short_usd
 from libra_planner.views.report.compose import documents, report_payload
 from tests.comparisons import compared_by
@@ -319,6 +321,28 @@ def test_nobody_signs_at_a_rate_that_is_upside_down(tmp_path) -> None:
     assert sum("EUR is at 0.926" in text for text in made["warnings"]) == 1
 
 
+def test_every_reason_not_to_sign_is_named(tmp_path) -> None:
+    """A rate, two prices of one order, a fraction as tax: one reason each, in every design."""
+    wrong = QUOTES.replace("EUR,1.08", "EUR,0.5").replace("tax,8.25", "tax,0.0825")
+    wrong = wrong.replace("nic-400g,1234567", "nic-400g,2000").replace("38000", "80")
+    (tmp_path / "quotes.csv").write_text(wrong)
+    names = (str(REPORTS / f"{name}.yaml") for name in ("one_nic", "two_nics"))
+    found = compared_by(*names, "--prices", str(tmp_path / "quotes.csv"))
+    made = report_payload(found, [])["decision"]["recommendation"]
+    begins = (
+        "nic-400g is quoted at $13.20, 1/114 of the lowest",
+        "support of nic-400g is $39.60, 3 times",
+        "switch-64x400g is quoted at $40.00, 1/",
+        "support of switch-64x400g is $1,250, 31 times",
+        "EUR is at 0.5 USD",
+        "tax is 0.0825%",
+        "the model of B does not fit",
+    )
+    points = [x for x in made["open_points"] if x.startswith(begins)]
+    assert len(points) == len(begins)
+    assert made["sentences"][0].startswith("Do not sign yet, for 7 reasons. The best of these is ")
+
+
 OFFERS = """\
 item,price,currency,rate,seller,date,valid_until,part_number,lead_time_days,support,discount,note
 nic-400g,1500,,,Acme,2026-11-05,2099-12-24,CX7,45,60,8,offer 4711
@@ -474,3 +498,67 @@ def test_terms_of_purchase_are_told_as_given_and_small_orders_are_open(tmp_path)
     assert any("DAP Austin" in row for row in cells)
     orders_of_a = [text for name, text in files.items() if name.startswith("report-order-a-")]
     assert sum("DAP Austin" in text for text in orders_of_a) == 1
+
+
+BULK = """\
+item,price,seller,date,moq,chosen
+nic-400g,1100,Bulk,2026-11-05,{moq},
+nic-400g,1450,NPU Inc,2026-11-02,,
+nic-400g,1490,Acme,2026-11-02,,
+"""
+NAMES = [str(REPORTS / f"{name}.yaml") for name in ("one_nic", "two_nics")]
+
+
+def _bulk(tmp_path, moq: int, *names: str, chosen: str = ""):
+    text = BULK.format(moq=moq).replace("Bulk,2026-11-05,1045,", f"Bulk,2026-11-05,1045,{chosen}")
+    (tmp_path / "q.csv").write_text(text)
+    return compared_by(*names, "--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+
+
+@pytest.mark.parametrize(("moq", "seller", "usd"), [(1045, "Bulk", 1100), (1046, "NPU Inc", 1450)])
+def test_an_offer_counts_where_its_least_order_is_met(moq, seller, usd, tmp_path) -> None:
+    """1,045 NICs are bought: the price of 1,046 or more is nobody's, and no offer in hand."""
+    found = _bulk(tmp_path, moq, NAMES[0])
+    [one] = found.candidates
+    [price] = {x.part.price for x in one.bill.lines if x.part.name == "nic-400g"}
+    assert (price.seller, price.usd) == (seller, usd)
+    made = report_payload(found, [])
+    assert not any("moq" in x for x in made["decision"]["recommendation"]["open_points"])
+    why = {x["seller"]: (x["why"], x["change_usd"]) for x in made["offers"]}
+    assert made["decision"]["recommendation"].get("offers_in_hand", []) == []
+    if seller == "Bulk":
+        assert why["NPU Inc"] == ("no: dearer", 1045 * 350)
+        return
+    assert why["Bulk"] == ("no: sells from 1,046; 1,045 are needed", None)
+    assert why["NPU Inc"] == ("counts: the cheapest that holds and can be ordered", None)
+    assert quote_of(found, "nic-400g").next_offer.seller == "Acme"
+
+
+def test_a_least_order_that_is_chosen_or_alone_counts_and_is_open(tmp_path) -> None:
+    text = BULK.format(moq=5000).replace(",5000,", ",5000,yes")
+    for rows in (text, "\n".join(text.splitlines()[:2])):
+        (tmp_path / "q.csv").write_text(rows)
+        words = ("--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+        found = compared_by(NAMES[0], *words)
+        [price] = {x.part.price for x in found.bill.lines if x.part.name == "nic-400g"}
+        assert price.seller == "Bulk"
+        points = report_payload(found, [])["decision"]["recommendation"]["open_points"]
+        assert "nic-400g: A buys 1,045, and Bulk sells 5,000 or more (moq)" in points
+
+
+def test_in_a_comparison_a_part_has_the_price_that_every_design_can_order_at(tmp_path) -> None:
+    """Two NICs of each NPU are 2,089 with spares: enough for Bulk, and one NIC is not."""
+    found = _bulk(tmp_path, 2000, *NAMES)
+    bills = [one.bill for one in found.candidates]
+    n_bought = [sum(x.n_bought for x in b.lines if x.part.name == "nic-400g") for b in bills]
+    assert n_bought[0] < 2000 <= n_bought[1]
+    prices = {x.part.price.seller for b in bills for x in b.lines if x.part.name == "nic-400g"}
+    assert prices == {"NPU Inc"}
+    [alone] = _bulk(tmp_path, 2000, NAMES[1]).candidates
+    assert bills[1].total_usd - alone.bill.total_usd == 350 * n_bought[1]
+    offer = (
+        next(x for x in offers_in_hand(found) if x.offer.seller == "Bulk")
+        if (found.chosen == 1)
+        else None
+    )
+    assert offer is None or offer.reason == "sells from 2,000; not every design needs so many"

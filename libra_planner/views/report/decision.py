@@ -333,9 +333,10 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
     if also := [f"{quote.item} ({quote.also})" for quote in used if quote.others]:
         chosen = [one.item for one in used if one.is_chosen]
+        can = " and can be ordered" if any(x.is_short for y in used for x in y.others) else ""
         but = f", of {', '.join(chosen)} the one that the file chooses" if chosen else ""
         yield (
-            f"Of several sellers the cheapest quote that holds counts{but}. "
+            f"Of several sellers the cheapest quote that holds{can} counts{but}. "
             f"Also quoted: {', '.join(also)}."
         )
     if note := unpriced_note(quotes):

@@ -315,7 +315,7 @@ def _day(comparison: Comparison) -> str:
 def _chosen(comparison: Comparison, bought: Set[str]) -> Iterator[str]:
     """What the file chooses though another seller asks less; nothing of what is not bought."""
     for quote in used_in(comparison):
-        holding = [x for x in quote.others if not x.when and x.worth_usd < quote.worth_usd]
+        holding = [x for x in quote.others if x.can_be_ordered and x.worth_usd < quote.worth_usd]
         if quote.is_chosen and holding and quote.item in bought:
             least = min(holding, key=lambda x: x.worth_usd)
             own, other = (f"{unit_price_text(x.usd)} of {x.seller}" for x in (quote, least))
