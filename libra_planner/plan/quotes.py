@@ -94,7 +94,8 @@ class QuoteSpec(Model):
     support : Price of support of one unit for all years of use, in the currency; a line of its own
         in bills.
     discount : Percent off the price, which the order gets; none off support.
-    moq : Fewest units that the seller sells at this price; where fewer are bought, the next offer counts.
+    moq : Fewest units that the seller sells at this price; where fewer are bought, the next offer
+        counts.
     payment_terms : When the seller is paid, such as 30 days net; printed as it stands.
     incoterm : Where delivery ends, such as DAP Austin; printed as it stands.
     chosen : yes for the quote that counts of several for one item, whatever the others ask.

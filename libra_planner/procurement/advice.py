@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Line
@@ -33,12 +34,16 @@ class Step:
         are counted together nothing.
     change_usd : what the second design pays more.
     places : of the network where units of a kind differ, such as ``spine`` or ``leaf-spine``.
+    parts : of either design that most money of these units goes to, by its price; empty for none.
+    is_stock : whether a design has of these units spares alone.
     """
 
     kinds: tuple[str, ...]
     n_units: tuple[int, int] | None
     change_usd: Decimal
     places: tuple[str, ...] = ()
+    parts: tuple[str, str] = ("", "")
+    is_stock: bool = False
 
 
 def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
@@ -56,58 +61,62 @@ def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
     }
     ranked = sorted((x for x in changes if changes[x]), key=lambda kind: -abs(changes[kind]))
     n_told = MOST_STEPS if len(ranked) > MOST_STEPS + 1 else len(ranked)
-    found = [
-        Step((kind,), _n_changed(base, one, kind), changes[kind], _places(base, one, kind))
-        for kind in ranked[:n_told]
-    ]
+    found = [_step(base, one, kind, changes[kind]) for kind in ranked[:n_told]]
     rest = tuple(ranked[n_told:])
     if rest:
         found.append(Step(rest, None, sum((changes[kind] for kind in rest), ZERO)))
     return tuple(found)
 
 
-def main_part(one: Candidate, kind: str) -> str:
-    """The part of a kind that most money goes to, by its price; empty for none."""
-    parts = one.bill.usd_by(lambda line: line.part.price_name if line.part.kind == kind else "")
-    parts.pop("", None)
-    return max(parts, key=parts.__getitem__, default="")
-
-
 def _kind(line: Line) -> str:
     return line.part.kind
 
 
-def _n_changed(base: Candidate, one: Candidate, kind: str) -> tuple[int, int]:
-    """Units of both designs in lines, and in stocks of spares, that they do not have alike."""
-    ours, theirs = _n_bought(base, kind), _n_bought(one, kind)
-    before, after = (
-        sum(n * n_lines for (_, n), n_lines in found.items())
-        for found in (ours - theirs, theirs - ours)
-    )
-    return before, after
+_Units: TypeAlias = Counter[tuple[tuple[Any, ...], int]]
+"""How often units of a line, or a stock of spares, stand in a bill: by what they are of."""
 
 
-def _places(base: Candidate, one: Candidate, kind: str) -> tuple[str, ...]:
-    """Where the units of a kind differ in the training network; empty where others do, too."""
+def _step(base: Candidate, one: Candidate, kind: str, change_usd: Decimal) -> Step:
+    """What one kind makes of the way: units in lines, and in stocks of spares, that are unlike."""
     ours, theirs = _n_bought(base, kind), _n_bought(one, kind)
-    changed = [key for key, _ in [*(ours - theirs), *(theirs - ours)] if len(key) > _SPARES]
-    if not all(key[0] == NETWORK for key in changed):
+    changed = ours - theirs, theirs - ours
+    before, after = (sum(n * n_lines for (_, n), n_lines in x.items()) for x in changed)
+    names = {line.part.name: line.part.price_name for x in (base, one) for line in x.bill.lines}
+    parts = [names.get(_dearest(x), "") for x in changed]
+    is_stock = any(x and all(len(key) == _SPARES for key, _ in x) for x in changed)
+    places = _places([key for x in changed for key, _ in x])
+    return Step((kind,), (before, after), change_usd, places, (parts[0], parts[1]), is_stock)
+
+
+def _dearest(units: _Units) -> str:
+    """The part that most money of some units goes to; empty for none."""
+    usd: dict[str, Decimal] = {}
+    for (key, n), n_lines in units.items():
+        *_, name, unit_usd = key
+        usd[name] = usd.get(name, ZERO) + n * n_lines * (unit_usd or ZERO)
+    return max(usd, key=usd.__getitem__, default="")
+
+
+def _places(changed: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """Where units differ in the training network; empty where others do, too."""
+    placed = [key for key in changed if len(key) > _SPARES]
+    if not all(key[0] == NETWORK for key in placed):
         return ()
-    return tuple(dict.fromkeys(str(key[1]).rsplit(", ", maxsplit=1)[-1] for key in changed))
+    return tuple(dict.fromkeys(str(key[1]).rsplit(", ", maxsplit=1)[-1] for key in placed))
 
 
 _SPARES = 2
 """Length of the key of a stock of spares: it stands nowhere."""
 
 
-def _n_bought(one: Candidate, kind: str) -> Counter[tuple[tuple[object, ...], int]]:
+def _n_bought(one: Candidate, kind: str) -> _Units:
     """Units of every line of a kind, and the spares of every part, wherever they stand."""
     lines = [line for line in one.bill.lines if line.part.kind == kind]
-    spares = Counter[tuple[object, ...]]()
+    spares = Counter[tuple[Any, ...]]()
     for x in lines:
         spares[x.part.name, x.part.unit_usd] += x.n_spares
     units = (((x.group, x.tier, x.part.name, x.part.unit_usd), x.n_units) for x in lines)
-    return Counter([*units, *spares.items()])
+    return Counter([*units, *((key, n) for key, n in spares.items() if n)])
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ import io
 import re
 import shutil
 import subprocess
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import break_evens, neighbours, offers_in_hand, steps, tied
+from libra_planner.procurement.bill import Bill, Line, Part, Price, with_one_stock
 from libra_planner.procurement.plan_cost import cost_lines
 from libra_planner.procurement.ranking import times_s
 from libra_planner.procurement.readiness import best_sprayed
@@ -153,6 +156,34 @@ def test_many_kinds_of_parts_are_told_in_five_lines() -> None:
     found = steps(*designs)
     assert len(found) <= 5
     assert sum(x.change_usd for x in found) == designs[1].bill.total_usd - designs[0].bill.total_usd
+
+
+def test_a_difference_names_the_parts_of_the_lines_that_differ() -> None:
+    """Not the dearest of their kind, which both designs have alike, nor the place of no line."""
+
+    def part(name: str, kind: str, usd: int, spares: float = 0.0) -> Part:
+        return Part(name, kind, "", Price(Decimal(usd)), spare_fraction=spares)
+
+    nics = Line("support", "all", part("support of nic", "support", 900), 1024)
+    optic, sides = part("sr4", "optic", 500, 0.03), part("dear", "switch", 9000)
+    alike = (nics, Line("frontend", "", sides, 20), Line("network", "x, host-leaf", optic, 2048))
+    base = with_one_stock([
+        *alike,
+        Line("support", "all", part("support of small", "support", 300), 48),
+        Line("network", "x, leaf", part("small", "switch", 4000), 48),
+        Line("network", "x, leaf-spine", optic, 2048),
+    ])  # fmt: skip
+    one = with_one_stock([
+        *alike,
+        Line("support", "all", part("support of large", "support", 500), 8),
+        Line("network", "x, leaf", part("large", "switch", 8000), 8),
+    ])  # fmt: skip
+    found = steps(*(SimpleNamespace(bill=Bill(tuple(x))) for x in (base, one)))
+    told = {x.kinds[0]: (x.n_units, x.parts, x.is_stock) for x in found}
+    assert told["support"] == ((48, 8), ("support of small", "support of large"), False)
+    assert told["switch"] == ((48, 8), ("small", "large"), False)
+    # 3 % of 4,096 are 123 spares, of 2,048 they are 62: F has no optic between leaf and spine.
+    assert told["optic"] == ((2048 + 123, 62), ("sr4", "sr4"), True)
 
 
 def test_a_break_even_makes_both_designs_equal(llama) -> None:

@@ -142,9 +142,10 @@ def offer_section(comparison: Comparison) -> Section | None:
     }
     note = (
         "Of several sellers the one that the file chooses counts, else the least price of one with "
-        "its support among those that hold and whose least order is met. In its place: what an offer would change in the price "
-        "of that design before tax, and days of lead time. Parts of tiers are per GB/s. Prices "
-        "here are values: to try another one, change the sheet Prices."
+        "its support among those that hold and whose least order is met. In its place: what an "
+        "offer would change in the price of that design before tax, and days of lead time. Parts "
+        "of tiers are per GB/s. Prices here are values: to try another one, change the sheet "
+        "Prices."
     )
     caption = f"Offers of {comparison.shop.quotes[0].file}"
     other = ("Price", "Currency", "Date")  # Price in dollars and Note say them on paper.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
-from libra_planner.procurement.advice import Step, contenders, main_part, steps
+from libra_planner.procurement.advice import Step, contenders, steps
 from libra_planner.procurement.advice import tied as tied_with
 from libra_planner.procurement.bill import SERVICE, SERVICES, SUPPORT
 from libra_planner.procurement.candidate import Candidate
@@ -401,20 +401,23 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
     counts = [
         Cell("" if n is None else n, kind="count" if n is not None else cells.TEXT) for n in units
     ]
-    return [step_name(step) + _other_part(step, base, one), *counts, change]
+    return [step_name(step) + _other_part(step), *counts, change]
 
 
-def _other_part(step: Step, base: Candidate, one: Candidate) -> str:
-    """Which part takes another's place, where most money of a kind goes to another one."""
-    names = [main_part(x, step.kinds[0]) for x in (base, one)] if step.n_units else []
-    is_other = all(names) and len({*names}) > 1
-    return f" ({names[0]} to {names[1]})" if is_other else ""
+def _other_part(step: Step) -> str:
+    """Spares of what stands elsewhere, and which part takes another's place."""
+    spares = ", and spares" if step.is_stock and _is_at_one_place(step) else ""
+    is_other = all(step.parts) and len({*step.parts}) > 1
+    return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
+
+
+def _is_at_one_place(step: Step) -> bool:
+    return len(step.places) == 1 and step.places != (_NIC_PLACE,)
 
 
 def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
     names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
-    is_one = len(step.places) == 1 and step.places != (_NIC_PLACE,)
-    names += f" at {step.places[0]}" if is_one else ""
+    names += f" at {step.places[0]}" if _is_at_one_place(step) else ""
     return names[:1].upper() + names[1:]
