@@ -85,6 +85,12 @@ def is_mostly_assumed(bill: Bill) -> bool:
     return assumed_fraction(bill) > _MOST_ASSUMED
 
 
+def is_all_quoted(one: Candidate) -> bool:
+    """Whether somebody offers everything that a design buys."""
+    found = orders(one.bill)
+    return bool(found) and all(order.is_quoted for order in found)
+
+
 def unquoted(one: Candidate) -> tuple[OrderLine, ...]:
     """What is bought without a quote, dearest first; nothing where nobody has quoted anything.
 
@@ -314,6 +320,9 @@ SPARES = "Spares"
 RACKED = "NPUs in a rack with their leaf"
 """The quantity that decides whether cables to hosts are short."""
 
+RACK_POWER = "Power of a rack"
+"""The quantity that decides how many servers stand in a rack, where space does not."""
+
 QUANTITIES: Mapping[str, Callable[[Candidate, Line], bool]] = {
     "NPU, where a plan names none": lambda one, x: (
         x.part.kind == kinds.NPU and one.proposal.npu is None
@@ -323,7 +332,10 @@ QUANTITIES: Mapping[str, Callable[[Candidate, Line], bool]] = {
     "Cable lengths": lambda _, x: x.part.kind in kinds.CABLING,
     "frontend network": lambda _, x: x.group == kinds.FRONTEND,
     "storage network": lambda _, x: x.group == kinds.STORAGE,
-    "Usable height of a rack": lambda _, x: x.part.kind == kinds.RACK,
+    RACK_POWER: lambda one, x: x.part.kind == kinds.RACK and one.facility.rests_on_power,
+    "Usable height of a rack": lambda one, x: (
+        x.part.kind == kinds.RACK and one.facility.rests_on_space
+    ),
     SPARES: lambda _, x: x.n_spares > 0,
 }
 """Lines of a bill that would change with a quantity, by its name. A line may rest on several."""

@@ -18,10 +18,12 @@ from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.readiness import quote_of
 from libra_planner.units import short_usd
 from libra_planner.views.report.compose import documents, report_payload
+from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 from tests.unit.test_procurement_workbook import Sheets, _cell_of, _same, _stored
 
 REPORTS = Path(__file__).parents[2] / "examples" / "reports"
+NAMES = [str(REPORTS / f"{name}.yaml") for name in ("one_nic", "two_nics")]
 QUOTES = """\
 item,price,unit,currency,rate,seller,date,valid_until,part_number,lead_time_days,support
 h100-sxm,26500,,,,NPU Inc,2026-11-02,2099-12-31,H100-80,75,
@@ -500,13 +502,28 @@ def test_terms_of_purchase_are_told_as_given_and_small_orders_are_open(tmp_path)
     assert sum("DAP Austin" in text for text in orders_of_a) == 1
 
 
+def test_prices_are_called_quoted_where_every_one_is(tmp_path) -> None:
+    plain = compared_by(NAMES[0]).candidates[0].bill
+    rows = [
+        f"{line.part.name},{line.part.unit_usd},Acme,2026-11-02"
+        for order in orders(plain)
+        for line in order.lines
+    ]
+    for n_left_out, said in ((0, "quoted"), (1, "published or quoted")):
+        # All but the last, whose price is published.
+        kept = sorted(rows, key=lambda row: row.startswith("nic-400g"))[: len(rows) - n_left_out]
+        (tmp_path / "q.csv").write_text("\n".join(["item,price,seller,date", *kept]))
+        found = compared_by(NAMES[0], "--prices", str(tmp_path / "q.csv"))
+        text = " ".join(decision_section(found).lead)
+        assert f"Every price of it is {said}." in text
+
+
 BULK = """\
 item,price,seller,date,moq,chosen
 nic-400g,1100,Bulk,2026-11-05,{moq},
 nic-400g,1450,NPU Inc,2026-11-02,,
 nic-400g,1490,Acme,2026-11-02,,
 """
-NAMES = [str(REPORTS / f"{name}.yaml") for name in ("one_nic", "two_nics")]
 
 
 def _bulk(tmp_path, moq: int, *names: str, chosen: str = ""):

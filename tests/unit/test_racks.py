@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.procurement.readiness import RACKED, assumed_prices, blocked, resting_usd
+from libra_planner.procurement.readiness import (
+    RACK_POWER,
+    RACKED,
+    assumed_prices,
+    blocked,
+    resting_usd,
+)
+from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 
@@ -29,6 +36,8 @@ constraints: [leaf == 50 GB/s, taper(spine) == 2]
 """
 A100 = {"npu": "a100-sxm-80gb", "domain": "nvlink3-8"}
 H100 = {"npu": "h100-sxm", "domain": "nvlink4-8"}
+REPORT = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+HEAD = "kind: parts\nbase: parts\nsource: s\nas_of: '2026-11'\n"
 FAULT = (
     "a rack holds 8 NPUs beside a leaf, not the 32 of npus_per_rack (dim2), so cables of 3 m to "
     "hosts cannot be plugged: write npus_per_rack: 8 (cables of 50 m), or have racks of "
@@ -134,3 +143,20 @@ def test_leaves_in_server_racks_need_no_rack_of_their_own(racked) -> None:
     assert one.bill.n_units("rack") == 64 + by_hand
     apart = compared_by(racked(n=4, of=H100)).candidates[0]
     assert apart.facility.n_switch_racks > by_hand
+
+
+@pytest.mark.parametrize(("limit_w", "units", "on_power"), [(15000, 48, True), (90000, 24, False)])
+def test_the_money_of_racks_rests_on_what_ends_first(limit_w, units, on_power, tmp_path) -> None:
+    """Servers of 10.2 kW and 6 units: one to 15 kW, or three to 90 % of 24 units."""
+    rack = f"{{power_limit_W: {limit_w}, rack_units: {units}}}"
+    (tmp_path / "own.yaml").write_text(f"{HEAD}parts: {{rack: {rack}}}\n")
+    found = compared_by(str(REPORT), "--parts", str(tmp_path / "own.yaml"))
+    [one] = found.candidates
+    usd = sum(x.extended_usd for x in one.bill.lines if x.part.kind == "rack")
+    names = [RACK_POWER, "Usable height of a rack"]
+    assert [resting_usd(one, x) for x in names] == ([usd, 0] if on_power else [0, usd])
+    [rows] = [x.rows for x in risk_section(found).tables if x.key == "assumptions"]
+    power = next(row for row in rows if row[0].shown == RACK_POWER)
+    assert (power[1].shown, power[3].value or 0) == (f"{limit_w / 1000:g} kW", usd * on_power)
+    said = [x for x in decision_section(found).brief if "power_limit_W in --parts" in x]
+    assert len(said) == on_power

@@ -18,6 +18,9 @@ from libra_planner.units import format_bandwidth
 
 _ROUNDING = 1e-9
 
+POWER, SPACE = "power", "space"
+"""What of a rack ends first."""
+
 
 def server_with(domain: ScaleUpDomain | None, parts: Parts, assumed: Part) -> Part:
     """The server whose price holds a scale-up domain.
@@ -167,6 +170,16 @@ class Facility:
         return self.n_server_racks + self.n_switch_racks
 
     @property
+    def rests_on_power(self) -> bool:
+        """Whether it would take other racks if one powered more or less."""
+        return not self.n_own_racks and self.limited_by != SPACE
+
+    @property
+    def rests_on_space(self) -> bool:
+        """Whether it would take other racks if one had more or less room."""
+        return bool(self.n_own_racks) or self.limited_by != POWER
+
+    @property
     def racked_tiers(self) -> tuple[str, ...]:
         """Where a bill has the cables to hosts that stay in their rack."""
         return tuple(one.tier for one in self.leaf_racks)
@@ -207,7 +220,7 @@ def facility(whole: Bill, assumed: Assumptions, n_servers: int, design: Realized
         int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
     )
     with_leaf = min((x.n_servers(assumed.server.n_npus, per_rack) for x in found), default=per_rack)
-    limits = {"npus_per_rack": with_leaf < per_rack, "power": by_power <= by_space, "space": True}
+    limits = {"npus_per_rack": with_leaf < per_rack, POWER: by_power <= by_space, SPACE: True}
     return Facility(
         n_servers=n_servers,
         server_w=server_w,

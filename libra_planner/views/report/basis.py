@@ -26,6 +26,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     QUANTITIES,
+    RACK_POWER,
     RACKED,
     SPARES,
     AssumedPrice,
@@ -165,6 +166,7 @@ def _assumption_table(comparison: Comparison) -> Table:
         "Server": "; ".join(f"{name}, {n} NPUs" for name, n in servers),
         "Cable lengths": lengths,
         **{f"{side.name} network": _side(side) for side in assumed.side_networks},
+        RACK_POWER: f"{assumed.rack.power_limit_w / 1000:g} kW",
         "Usable height of a rack": percent(assumed.usable_rack_fraction, 0),
         "Floor per rack, m²": number(assumed.floor_m2_per_rack),
         power: number(assumed.electricity.usd_per_kwh, 4),

@@ -14,12 +14,15 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
+    RACK_POWER,
     assumed_fraction,
     blocked,
     broken_texts,
     free_ports_texts,
+    is_all_quoted,
     is_mostly_assumed,
     moq_texts,
+    resting_usd,
     short_cage_texts,
     short_free_ports_texts,
     told_free_ports,
@@ -28,7 +31,7 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
-from libra_planner.units import format_time, format_usd
+from libra_planner.units import format_time, format_usd, short_usd
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
@@ -265,13 +268,29 @@ def _certainty(one: Candidate) -> str:
     bill, share = one.bill, assumed_fraction(one.bill)
     rest = unquoted_text(one)
     but = f" Not quoted: {rest}." if rest else ""
+    racks = _racks_text(one)
     if not share:
-        return f"Every price of it is published or quoted.{but} {_QUANTITIES}"
+        sure = "quoted" if is_all_quoted(one) else "published or quoted"
+        return f"Every price of it is {sure}.{but} {_QUANTITIES}{racks}"
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
     part = f"{share:.0%}" if share >= 0.01 else "Under 1%"  # "0%" would deny what it names.
-    return f"{part} of its price is assumed{without}{ask}.{but}"
+    return f"{part} of its price is assumed{without}{ask}.{but}{racks}"
+
+
+def _racks_text(one: Candidate) -> str:
+    """Racks that rest on an assumed power, and their money; empty where that is next to nothing."""
+    usd, rack = resting_usd(one, RACK_POWER), one.proposal.shop.assumptions.rack
+    if usd * _LEAST_RACKS < one.bill.total_usd:
+        return ""
+    racks, power = f"{one.facility.n_racks:,} racks", f"{rack.power_limit_w / 1000:g} kW"
+    money = short_usd(float(usd))
+    return f" Its {racks} ({money}) rest on {power} each, assumed (power_limit_W in --parts)."
+
+
+_LEAST_RACKS = 200
+"""Racks below this part of the price are not told."""
 
 
 def _run(one: Candidate) -> Iterator[str]:
