@@ -134,19 +134,27 @@ class Neighbour:
 
 
 def neighbours(comparison: Comparison) -> tuple[Neighbour, ...]:
-    """What the design to buy is held against, and the next cheaper and the next faster design."""
+    """What the design to buy is held against, what ties with it, the next cheaper and faster."""
     totals = [float(one.bill.total_usd) for one in comparison.candidates]
     held = "the baseline" if comparison.reference == comparison.baseline else "the next best"
     pairs = (
         (held, comparison.reference),
+        ("the next best", _next_tied(comparison)),
         ("the next cheaper", _next_below(comparison, totals)),
         ("the next faster", _next_below(comparison, comparison.times_s)),
     )
     found: dict[int, tuple[str, ...]] = {}
     for role, i in pairs:
-        if i is not None:
+        if i is not None and role not in found.get(i, ()):
             found[i] = (*found.get(i, ()), role)
     return tuple(Neighbour(i, roles) for i, roles in found.items())
+
+
+def _next_tied(comparison: Comparison) -> int | None:
+    """The second of the ranking, where errors of step times do not tell it from the first."""
+    second = comparison.order[1:2]
+    ties = tied(comparison, comparison.chosen, with_prices=True)
+    return next((i for i in second if i in ties), None)
 
 
 def _next_below(comparison: Comparison, values: Sequence[float] | None) -> int | None:

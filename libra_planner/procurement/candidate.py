@@ -28,6 +28,7 @@ from libra_planner.problem import Problem, fastest_alternative, with_bills
 from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.bought.bridges import Bridge, bridges
+from libra_planner.procurement.bought.refills import PLAN
 from libra_planner.procurement.bought.servers import Facility
 from libra_planner.procurement.quotes import for_bills
 from libra_planner.procurement.run import Run, training_run
@@ -91,6 +92,7 @@ class Proposal:
     npu : the plan's NPU; ``None`` for that of the assumptions.
     found : by the search for its strategy; ``None`` where the plan says it.
     source : plan and vector, for people.
+    plan : its path or name on a command line.
     on_links : how its strategy was taken on the links; ``None`` where it was not.
     swept_check : what its sweep found on its links; ``None`` where it found nothing.
     """
@@ -104,6 +106,7 @@ class Proposal:
     npu: Part | None = None
     found: SearchResult | None = field(default=None, repr=False)
     source: str = ""
+    plan: str = PLAN
     on_links: StrategyOnLinks | None = None
     swept_check: SweptCheck | None = None
 

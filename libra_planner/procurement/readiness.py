@@ -205,7 +205,7 @@ def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
     """
     free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
     fewer = f"a network of fewer switches ({tiers_text(found.n_switches)})"
-    plan = f"; its plan is {found.refill.short}" if found.refill else ""
+    plan = f"; its plan is {found.refill.short(one.proposal.plan)}" if found.refill else ""
     return (
         f"{free} are free, and {fewer} costs {short_usd(float(found.less_usd))} less{first}{plan}"
     )

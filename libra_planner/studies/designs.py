@@ -146,6 +146,11 @@ class GivenDesign:
     opened: OpenedPlan | None = field(default=None, repr=False)
     swept_check: SweptCheck | None = None
 
+    @property
+    def is_own_plan(self) -> bool:
+        """Whether its plan stays where it is: that of a row of a sweep is written for a while."""
+        return _ROW.fullmatch(self.shown_plan) is None
+
 
 def given_design(
     text: str,

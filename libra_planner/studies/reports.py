@@ -30,6 +30,7 @@ from libra_planner.files import near_path
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
+from libra_planner.procurement.bought.refills import PLAN
 from libra_planner.procurement.bought.servers import server_with
 from libra_planner.procurement.candidate import (
     Candidate,
@@ -207,6 +208,7 @@ class _Study:
             npu=context.npu,
             found=design.found,
             source=design.source,
+            plan=near_path(design.shown_plan) if design.is_own_plan else PLAN,
             on_links=on_links,
             swept_check=design.swept_check,
         )

@@ -89,6 +89,12 @@ def _rounded(value: int | float | Decimal, sign: str) -> str:
     return f"{'-' if value < 0 else sign}{short_usd(size)}"
 
 
+def _change(value: float, digits: int) -> str:
+    """A difference with its sign; one that rounds to 0 has none."""
+    shown = f"{value:+,.{digits}f}"
+    return shown if shown.strip("+-0.") else shown[1:]
+
+
 def _signed(value: float | Decimal, digits: int) -> str:
     text = f"{float(value):+,.{digits}%}"
     zero = f"{0:+,.{digits}%}"
@@ -115,7 +121,7 @@ KINDS = {
     "round_usd": Kind(lambda value, _: _rounded(value, ""), "[>=1000]$#,##0;$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
-    "change": Kind(lambda value, digits: f"{value:+,.{digits}f}", "+#,##0{0};-#,##0{0};#,##0{0}"),
+    "change": Kind(_change, "+#,##0{0};-#,##0{0};#,##0{0}"),
     "delta": Kind(_signed, "+0{0}%;-0{0}%;0{0}%"),
     "delta_usd": Kind(
         lambda value, _: _money(value, "+") if value else "$0.00", "+$#,##0.00;-$#,##0.00;$0.00"

@@ -14,7 +14,7 @@ from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
 from libra_planner.procurement.bought.choices import choice_text, open_choices
-from libra_planner.procurement.bought.refills import Refill, tiers_text
+from libra_planner.procurement.bought.refills import PLAN, Refill, tiers_text
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
@@ -272,7 +272,7 @@ def _moved(network: ClusterNetwork, grown: ClusterNetwork) -> str:
     return f"; {' and '.join(said)} move" if said else "; no cable moves"
 
 
-def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
+def free_ports_text(found: FreePorts, words: Sequence[str] = (), plan: str = PLAN) -> str:
     """What a design pays for free ports, and how to have fewer switches.
 
     That is a plan where one has them, else the command that sizes such a network.
@@ -281,6 +281,7 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
     ----------
     found : of the design.
     words : options of other commands that say where prices are from.
+    plan : the path or the name of the design's plan.
     """
     network, of = found.network, f"{found.n_free_ports:,} of {found.n_ports:,} ports"
     free, saved = round_usd(found.usd).shown, round_usd(found.less_usd).shown
@@ -292,18 +293,18 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = ()) -> str:
     if found.refill is not None:
         is_same = found.refill.n_switches == {k: n for k, n in network.clos.n_switches.items() if n}
         at, sizes = (at, f" {command} sizes it.") if is_same else ("", "")
-        bill = f"a bill that is {saved} less: {_refill_text(found.refill)}"
+        bill = f"a bill that is {saved} less: {_refill_text(found.refill, plan)}"
         return f"{head}{nodes}{at}, {bill}{sizes}"
     return f"{head}{nodes}{at}, {saved} less: {command}. {_as_plan(network)}"
 
 
-def _refill_text(found: Refill) -> str:
+def _refill_text(found: Refill, plan: str) -> str:
     """The plan of a refill, and what its model knows of it."""
     if found.is_stack:
-        return f"{found.words} fills the leaves with equal groups."
+        return f"{found.words(plan)} fills the leaves with equal groups."
     taper = f"{found.oversubscription:.4g}:1" if found.oversubscription else ""
     costs = f" Its model does not know that its leaves are {taper}: --check does." * bool(taper)
-    return f"{found.words}.{costs}"
+    return f"{found.words(plan)}.{costs}"
 
 
 def _as_plan(network: ClusterNetwork) -> str:

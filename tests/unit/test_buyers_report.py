@@ -85,7 +85,7 @@ def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, 
     nics = 1045 * 1380 + 1024 * 60
     saved = _fabric_of(bill) - (Decimal(str(found["cost_usd"])) - nics)
     assert f"{saved / 1000:.0f}k less" in said
-    assert 'PLAN@450,50 --set "fabric.topology=SW(8)_SW(128)"' in said
+    assert 't4.yaml@450,50 --set "fabric.topology=SW(8)_SW(128)"' in said
     assert "Its model does not know that its leaves are 4:1" in said
 
 

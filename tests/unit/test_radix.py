@@ -139,7 +139,7 @@ def test_modules_of_two_links_are_counted_where_the_catalogue_has_them(plans, ru
     assert not any("module for each" in x for x in open_points(comparison))
     assert one.free_ports
     assert one.free_ports.refill
-    other = compared_by("own.yaml@450,50", *asked, *shlex.split(one.free_ports.refill.words)[1:])
+    other = compared_by("own.yaml@450,50", *asked, *shlex.split(one.free_ports.refill.words())[1:])
     saved = one.bill.total_usd - other.candidates[0].bill.total_usd
     assert saved == one.free_ports.refill.saved_usd
     named = ("--set", "fabric.realization.parts={optic: [optic-400g-sr4, optic-2x400g-sr4]}")
@@ -193,14 +193,14 @@ def test_free_ports_name_a_plan_whose_leaves_hold_no_equal_groups(plans, run) ->
     assert one.free_ports
     assert one.free_ports.refill
     refill = one.free_ports.refill
-    plan, *words = shlex.split(refill.words)
+    plan, *words = shlex.split(refill.words())
     assert (plan, words[1]) == ("PLAN@450,50", "fabric.topology=SW(8)_SW(256)")
     [other] = compared_by(plan.replace("PLAN", "own.yaml"), *words).candidates
     assert one.bill.total_usd - other.bill.total_usd == refill.saved_usd > 0
     counts = {"leaf": 56, "spine": 19}
     assert refill.n_switches == counts == other.bought.design.dimensions[1].fabric.n_switches
     [note] = [x for x in decision_section(compared).paragraphs if "Open for A" in x]
-    assert refill.words in note
+    assert refill.words("own.yaml") in note
     assert "56 leaves and 19 spines" in note
 
 

@@ -21,6 +21,9 @@ from libra_planner.procurement.plan_cost import cost_lines
 from libra_planner.procurement.ranking import times_s
 from libra_planner.procurement.readiness import best_sprayed
 from libra_planner.step.bands import STEP_BANDS
+from libra_planner.units import short_usd
+from libra_planner.views import cells
+from libra_planner.views.report.against import against_table, tie_text
 from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.compose import documents, report_payload
 from libra_planner.views.report.costs import cost_text
@@ -342,8 +345,18 @@ def test_a_dearer_design_says_what_the_next_cheaper_one_saves() -> None:
     assert b.bill.total_usd < a.bill.total_usd < c.bill.total_usd
     text = " ".join(decision_section(found).lead)
     days = (b.run.expected_s - a.run.expected_s) / 86400
-    assert f"B ({b.proposal.name}), the next cheaper, costs $" in text
+    assert f"B ({b.proposal.name}), the next best and the next cheaper, costs $" in text
     assert f"({days:,.1f} days of the run)" in text
+    # A is the one to buy: what B saves is told against it, and not against the dearest.
+    less = short_usd(float(a.bill.total_usd - b.bill.total_usd))
+    tie = tie_text(found, found.chosen, with_prices=True)
+    assert tie.startswith(" A and B cannot be told apart by work per dollar: ")
+    assert tie.endswith(f" B is {less} cheaper than A.")
+    names = [row[0].shown for row in against_table(found).rows]
+    assert [x.split("), ")[1] for x in names] == [
+        "the baseline and the next faster",
+        "the next best and the next cheaper",
+    ]
 
 
 def test_designs_that_measured_errors_do_not_tell_apart_are_a_tie(llama) -> None:
@@ -357,6 +370,11 @@ def test_designs_that_measured_errors_do_not_tell_apart_are_a_tie(llama) -> None
     reason = decision_section(llama).cards[1].reason
     assert "A, B and C cannot be told apart by speed" in reason
     assert reason.endswith(" is the cheapest of them.")
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    shown = [cells.change(x, digits=1).shown for x in (-0.009, 0.04, -0.06, 0.3, -12345.0)]
+    assert shown == ["0.0", "0.0", "-0.1", "+0.3", "-12,345.0"]
 
 
 def test_whole_steps_have_bands_of_speed_days_and_dollars(llama, files) -> None:

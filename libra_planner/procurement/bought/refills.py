@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -13,6 +14,9 @@ from libra_planner.fabric.topology import RAIL, Realization, Topology
 from libra_planner.procurement.bill import SWITCH, Bill, Part
 from libra_planner.procurement.lines import FabricShop, Purchase, system_bill
 from libra_planner.units import gigabytes_per_s
+
+PLAN = "PLAN"
+"""What a plan is called that no command line has named."""
 
 _RAIL_ONLY = "rail_only"
 
@@ -66,16 +70,19 @@ class Refill:
         """The same as text for a command line."""
         return " ".join(f'--set "{one}"' for one in self.settings)
 
-    @property
-    def words(self) -> str:
-        """The design and its options, as a report takes them; ``PLAN`` is the plan."""
-        return f"PLAN@{self.vector} {self.options}"
+    def words(self, plan: str = PLAN) -> str:
+        """The design and its options, as a report takes them.
 
-    @property
-    def short(self) -> str:
+        Parameters
+        ----------
+        plan : its path or name, as a command takes it.
+        """
+        return f"{shlex.quote(f'{plan}@{self.vector}')} {self.options}"
+
+    def short(self, plan: str = PLAN) -> str:
         """The same, of one dimension by what differs only."""
         if self.is_stack:
-            return self.words
+            return self.words(plan)
         leaves = self.oversubscription
         return f"{self.topology}" + (f" with oversubscription: {leaves:.12g}" if leaves else "")
 

@@ -146,11 +146,16 @@ def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
 
 
 def _cheapest_of(designs: Sequence[Candidate], with_prices: bool) -> str:
-    """Which of some designs that nothing else tells apart is cheapest, and once by how much."""
+    """Which of some designs that nothing else tells apart is cheapest, and once by how much.
+
+    The first is the one to buy: another one is held against it.
+    """
     first, second, *_ = sorted(designs, key=lambda one: one.bill.total_usd)
     saved = second.bill.total_usd - first.bill.total_usd
+    other = second if first is designs[0] else designs[0]
+    less = round_usd(other.bill.total_usd - first.bill.total_usd).shown
     among = "the cheapest of them" if len(designs) > 2 else "the cheaper of the two"
-    by = f"{round_usd(saved).shown} cheaper than {second.letter}" if with_prices else among
+    by = f"{less} cheaper than {other.letter}{before_tax(first)}" if with_prices else among
     return f" {first.letter} is {by}." if saved else ""
 
 

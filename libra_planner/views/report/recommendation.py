@@ -177,7 +177,7 @@ def free_ports_lines(comparison: Comparison) -> Iterator[str]:
     """How many ports stay free where that is open, and how to have fewer switches."""
     words = _price_words(comparison)
     for one, found, _ in told_free_ports(comparison):
-        yield f"Open for {one.letter}: {free_ports_text(found, words)}"
+        yield f"Open for {one.letter}: {free_ports_text(found, words, one.proposal.plan)}"
 
 
 def _price_words(comparison: Comparison) -> list[str]:
