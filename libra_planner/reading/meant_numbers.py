@@ -22,11 +22,13 @@ def number_fix(text: str, is_days: bool) -> str:
 
     >>> number_fix("520,00", False), number_fix("16 weeks", True), number_fix("soon", True)
     ('write 520.00', 'write 112: it is in whole days', 'write whole days, such as 84')
+    >>> number_fix("130", False)  # Well written, whatever else is wrong with it.
+    ''
     """
+    meant = meant_days(text) if is_days else meant_number(text)
+    meant = "" if meant == text.strip() else meant
     if not is_days:
-        meant = meant_number(text)
         return f"write {meant}" if meant else ""
-    meant = meant_days(text)
     return f"write {meant}: it is in whole days" if meant else "write whole days, such as 84"
 
 

@@ -219,7 +219,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
         say((f"{options.workload} is {model} now: edit it into your own.",), sys.stderr)
     say(_network_words(first, wasted), sys.stderr)
     if options.prices:
-        ask = f"Fill in {options.prices}, delete the rows that nobody quoted, then add"
+        ask = f"Fill in {options.prices} (rows left empty count for nothing), then add"
         say(
             (f"{ask} --prices {shlex.quote(options.prices)} to optimize, check or report.",),
             sys.stderr,
