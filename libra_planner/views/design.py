@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -205,8 +205,14 @@ def design_blocks(
     shadow: tuple[ShadowPrice, ...] | None = None,
     fixed_order: FixedOrderOptimum | None = None,
     no_worth: str = "",
+    of_strategies: Iterable[str] = (),
 ) -> Iterator[Block]:
-    """A whole result: headline, bandwidths, time split, rules, what more is worth or why not."""
+    """A whole result: headline, bandwidths, time split, rules, what more is worth or why not.
+
+    Parameters
+    ----------
+    of_strategies : lines on the times of other strategies, below that of this one.
+    """
     yield from plan.plan_head(problem)
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     yield (
@@ -218,6 +224,7 @@ def design_blocks(
     yield from step_lines(problem, evaluation)
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(problem, evaluation)
+    yield from of_strategies
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)
     if evaluation.equal.possible:
