@@ -197,8 +197,32 @@ def test_an_optimum_of_zero_3_names_the_best_of_zero_1(auto: str, run) -> None:
     more = first.optimum.step_time_s / fixed.best[0].optimum.step_time_s - 1
     time = f"{format_time(first.optimum.step_time_s)} ({more:+.1%})"
     assert f" With ZeRO 1 the best takes {time} at this bandwidth: parallelism: {{tp: " in said
-    assert f": parallelism: {strategy_words(first.strategy)} Memory per NPU" in said
+    assert f": parallelism: {strategy_words(first.strategy)} " in said
+    assert said.index(" tokens/s") < said.index("With ZeRO 1") < said.index("Memory per NPU")
     assert of_1.zero_1_words(alone) == of_3.zero_1_words(fixed) == ""
+
+
+def test_a_spine_that_only_one_strategy_needs_is_said(auto: str, run) -> None:
+    """By its taper: nothing of one that the plan fixes, or of one that is at most 4:1."""
+    text = re.sub(r"constraints: .*", "constraints: [leaf == 50 GB/s, node == 450 GB/s]", AUTO)
+    Path(auto).write_text(text.replace("objective: performance_per_cost", "objective: performance"))
+    rule = "12.5 GB/s (4:1) holds"
+    found = run("search", auto, "--top", "3", "--json").payload
+    thin = [one["bandwidth_GBps"][2] < one["bandwidth_GBps"][1] / 4 for one in found["best"]]
+    assert [any("placement only" in x for x in one["notes"]) for one in found["best"]] == thin
+    assert thin[0]
+    assert rule not in str(found)
+    shown = run("search", auto, "--top", "3").out
+    assert shown.count(" !  ") == sum(thin)
+    assert "\n! a tier thinner than 4:1 to the one inside" in shown
+    own = run("optimize", auto, "--json").payload
+    [note] = [x for x in own["notes"] if "placement only" in x]
+    assert note in found["notes"]
+    assert note.startswith(f"spine of {own['bandwidth_GBps'][2]:.2f}")
+    assert note in run("optimize", auto).out
+    for more in ("taper(spine) == 8", "spine == 2 GB/s", "taper(spine) <= 4"):
+        rules = f"constraints=[leaf == 50 GB/s, node == 450 GB/s, {more}]"
+        assert "placement only" not in run("optimize", auto, "--set", rules).out
 
 
 def test_fixed_degrees_leave_the_rest_to_the_search(auto: str, printed: Printed) -> None:

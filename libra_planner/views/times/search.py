@@ -22,6 +22,7 @@ from libra_planner.units import (
 )
 from libra_planner.views import plan
 from libra_planner.views.bought.racks import rack_notes
+from libra_planner.views.bought.thin import MOST_TAPER, thin_notes, thin_tiers
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
@@ -32,6 +33,8 @@ from libra_planner.workload.strategy import Recompute, Strategy
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
 STRATEGY = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
 """Columns of a strategy, behind its place in a ranking."""
+_THIN = " !"
+"""Sign of a bandwidth that holds for its strategy and placement only."""
 _PLAN_COLUMNS = (*STRATEGY, "step", "tokens/s", "MFU", "cost", "GB/s by dimension", "GB")
 """Of ``search PLAN``."""
 _COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
@@ -197,6 +200,7 @@ def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
     """Degrees of experts that the fabric rules out; whether the best can be bought as it is."""
     yield from experts_notes(problem)
     for one in shown:
+        yield from thin_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)
 
@@ -222,6 +226,7 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
             "lower_bound": optimum.lower_bound,
             "objective_per_token": found.objective_per_token,
             "memory_GB": found.memory_bytes / BYTES_PER_GB,
+            "notes": list(thin_notes(problem, bandwidth)),
         }
         | ({"option": bought} if bought else {})
     )
@@ -267,14 +272,25 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         left = ("recompute",)
         yield table("", "", _PLAN_COLUMNS, rows, left=left, dispensable=narrow)
         yield from tie_note(ties)
+        yield from _thin_note(problem, found.best)
         yield ""
     yield from verdict(found)
     yield from in_the_model(found)
     yield from plan.note_lines(result_notes(problem, found.best[:1]))
 
 
+def _thin_note(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
+    """What the sign of a thin tier means, where a row has it."""
+    if any(thin_tiers(problem, one.optimum.bandwidth_bytes_per_s) for one in shown):
+        yield (
+            f"{_THIN.strip()} a tier thinner than {MOST_TAPER:g}:1 to the one inside, which holds "
+            "for the strategy of its row and contiguous placement only"
+        )
+
+
 def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
     optimum, mfu = found.optimum, mfu_fraction(problem, found)
+    thin = _THIN * bool(thin_tiers(problem, optimum.bandwidth_bytes_per_s))
     return [
         rank,
         *strategy_cells(found.strategy),
@@ -282,6 +298,6 @@ def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
         f"{_tokens_per_step(problem, found.strategy) / optimum.step_time_s:,.0f}",
         "" if mfu is None else f"{mfu:.1%}",
         format_usd(optimum.cost_usd),
-        " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s),
+        " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s) + thin,
         f"{found.memory_bytes / BYTES_PER_GB:.1f}",
     ]
