@@ -10,12 +10,14 @@ from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.plan.scale_up import experts_notes
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
-from libra_planner.step.bands import STRATEGY_TIE_FRACTION
+from libra_planner.step.bands import MEMORY_ERROR_FRACTION, STRATEGY_TIE_FRACTION
 from libra_planner.step.collectives.calibrated import Calibrated
+from libra_planner.step.memory_use import is_certain
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import (
     BYTES_PER_GB,
     format_bandwidth,
+    format_bytes,
     format_time,
     format_usd,
     gigabytes_per_s,
@@ -33,6 +35,8 @@ from libra_planner.workload.strategy import Recompute, Strategy
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
 STRATEGY = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
 """Columns of a strategy, behind its place in a ranking."""
+_DOUBT = " ?"
+"""Sign of memory that may not fit."""
 _THIN = " !"
 """Sign of a bandwidth that holds for its strategy and placement only."""
 _PLAN_COLUMNS = (*STRATEGY, "step", "tokens/s", "MFU", "cost", "GB/s by dimension", "GB")
@@ -82,11 +86,27 @@ def _row_payload(run: PlannedRun) -> dict[str, Any]:
         "tokens_per_s_per_gpu": run.tokens_per_s_per_gpu,
         "mfu": run.mfu_fraction(),
         "memory_GB": float(run.memory.total_bytes) / BYTES_PER_GB,
+        "memory_is_certain": run.memory_use.is_certain,
     }
 
 
 def _tie_key(is_tie: bool | None) -> dict[str, bool | None]:
     return {"tie_with_best": is_tie}
+
+
+def _memory_text(needed_bytes: float, room_bytes: float | None) -> str:
+    """GB that an NPU holds, with the sign where whether it fits is not certain (C19)."""
+    is_doubtful = room_bytes is not None and not is_certain(needed_bytes, room_bytes)
+    return f"{needed_bytes / BYTES_PER_GB:.1f}{_DOUBT * is_doubtful}"
+
+
+def _memory_note(texts: Sequence[str], room_bytes: float | None) -> Iterator[str]:
+    """What that sign means, where one of the texts has it."""
+    if room_bytes is not None and any(text.endswith(_DOUBT) for text in texts):
+        yield (
+            f"{_DOUBT.strip()} memory whose distance from the {format_bytes(room_bytes)} of an NPU "
+            f"is less than the {MEMORY_ERROR_FRACTION:.0%} that such figures are off: not certain"
+        )
 
 
 def run_tie(run: PlannedRun, best: PlannedRun) -> bool | None:
@@ -138,6 +158,7 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         narrow = dispensable(headings, rows, ("batch", "GB", "tokens/s/NPU"))
         yield table("", "", headings, rows, left=("recompute",), dispensable=narrow)
         yield from tie_note(ties)
+        yield from _memory_note([row[-1] for row in rows], base.npu_memory_bytes)
     else:
         yield "[bold]No strategy fits.[/]"
     yield ""
@@ -173,7 +194,7 @@ def _row(rank: str, run: PlannedRun) -> list[str]:
         format_time(run.step_time_s),
         f"{run.tokens_per_s_per_gpu:,.1f}",
         f"{run.mfu_fraction():.1%}",
-        f"{float(run.memory.total_bytes) / BYTES_PER_GB:.1f}",
+        _memory_text(float(run.memory.total_bytes), run.npu_memory_bytes),
     ]
 
 
@@ -210,7 +231,7 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
     one, optimum = found.strategy, found.optimum
     tokens = float(_tokens_per_step(problem, one))
     bandwidth = optimum.bandwidth_bytes_per_s
-    bought = plan.option_text(problem, bandwidth)
+    bought, room = plan.option_text(problem, bandwidth), _room_bytes(problem)
     return (
         strategy_payload(one)
         | {
@@ -226,6 +247,7 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
             "lower_bound": optimum.lower_bound,
             "objective_per_token": found.objective_per_token,
             "memory_GB": found.memory_bytes / BYTES_PER_GB,
+            "memory_is_certain": room and is_certain(found.memory_bytes, room),
             "notes": list(thin_notes(problem, bandwidth)),
         }
         | ({"option": bought} if bought else {})
@@ -234,6 +256,12 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
 
 def _tokens_per_step(problem: Problem, one: Strategy) -> int:
     return int(one.global_batch) * _training(problem).trained.model.sequence_tokens
+
+
+def _room_bytes(problem: Problem) -> float | None:
+    """Memory of an NPU; ``None`` where it is not known."""
+    use = _training(problem).memory
+    return None if use is None else use.npu_memory_bytes
 
 
 def _training(problem: Problem) -> ModelTraining:
@@ -273,6 +301,7 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         yield table("", "", _PLAN_COLUMNS, rows, left=left, dispensable=narrow)
         yield from tie_note(ties)
         yield from _thin_note(problem, found.best)
+        yield from _memory_note([row[-1] for row in rows], _room_bytes(problem))
         yield ""
     yield from verdict(found)
     yield from in_the_model(found)
@@ -299,5 +328,5 @@ def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
         "" if mfu is None else f"{mfu:.1%}",
         format_usd(optimum.cost_usd),
         " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s) + thin,
-        f"{found.memory_bytes / BYTES_PER_GB:.1f}",
+        _memory_text(found.memory_bytes, _room_bytes(problem)),
     ]
