@@ -119,6 +119,7 @@ WORDS = _PARTS_OF_STEP | {
     "time": "the step time, split; parts add up",
     "memory_GB": "that an NPU of the fullest stage holds (C19)",
     "fits": "whether an NPU holds it",
+    "memory_is_certain": "whether it is further from an NPU's memory than such figures are off",
     "memory": "of an NPU of the fullest stage; null where it is not known",
     "memory.stage": "the fullest one, from 0",
     "memory.verdict": "in words",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -162,11 +162,16 @@ class Optimum(OneDesign, Design):
         source, overrides = source_of(self.plan), overrides_of(self.plan)
         return bill_study(source, overrides, self.solved_plan, self.solution.design)
 
-    def blocks(self) -> Iterator[Block]:
-        """What ``optimize`` prints."""
+    def blocks(self, of_strategies: Iterable[str] = ()) -> Iterator[Block]:
+        """What ``optimize`` prints.
+
+        Parameters
+        ----------
+        of_strategies : lines on other strategies, which stand below the step time.
+        """
         found, bought = (self.solved_plan, self.figures, self.solution.design), self._bought
         worth = self.shadow_prices
-        yield from view.design_blocks(*found, worth, self.fixed_order, no_worth=worth.reason)
+        yield from view.design_blocks(*found, worth, self.fixed_order, worth.reason, of_strategies)
         yield from optimum_blocks(searched_of(self.plan).found)
         yield from purchase_blocks(self.solved_plan, bought)
 

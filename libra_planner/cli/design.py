@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from itertools import chain
 
 from libra_planner.api.designs import Evaluated
 from libra_planner.api.plans import Plan
@@ -55,7 +54,7 @@ def optimize(options: argparse.Namespace) -> None:
 
     plan = Plan.of_searched(options.plan, searched)
     found = Optimum.of_design(plan, solve(searched.problem))
-    blocks = chain(found.blocks(), _zero_1(opened, searched))
+    blocks = found.blocks(_zero_1(opened, searched))
     answer(options, found.to_dict, blocks, with_source=True, then=then)
     judge_search(searched.found)
 

@@ -115,6 +115,20 @@ class Search(Frozen):
         """The result; the user may stop it (Ctrl-C) and has what is proven by then."""
         return SearchRun(self, progress).complete()
 
+    def fits_with_zero(self, most: int) -> bool:
+        """Whether a strategy of a stage of ZeRO, or a lower one, fits an NPU's memory.
+
+        It ends with the first that does, those that need least before others.
+        """
+        columns = self.space.columns
+        rows = np.flatnonzero(columns["zero"] <= most)
+        order = np.lexsort((-columns["recompute"][rows], columns["microbatch"][rows]))
+        blocks = np.split(rows[order], range(N_BLOCK, len(rows), N_BLOCK))
+        return any(
+            bool(np.any(self.figures.memory_bytes(some) <= self.npu_memory_bytes))
+            for some in blocks
+        )
+
     @cached_property
     def tokens(self) -> Array:
         """Of a step of every strategy, (n,)."""

@@ -6,12 +6,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from libra_planner.frozen import Frozen
+from libra_planner.step.bands import MEMORY_ERROR_FRACTION
 from libra_planner.workload.memory.activations import saving_recomputations
 from libra_planner.workload.memory.fitting import Suggestion, what_would_fit
 from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MemoryHabits
 from libra_planner.workload.memory.npu import Memory, memory
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Transformer
+
+
+def is_certain(needed_bytes: float, room_bytes: float) -> bool:
+    """Whether memory that is needed is further from that of an NPU than such figures are off.
+
+    >>> is_certain(92e9, 100e9), is_certain(94e9, 100e9)
+    (True, False)
+    """
+    return abs(room_bytes - needed_bytes) >= MEMORY_ERROR_FRACTION * needed_bytes
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,12 @@ class MemoryUse(Frozen):
         """Whether it fits the NPU; ``None`` where its memory is not known."""
         room = self.npu_memory_bytes
         return None if room is None else self.total_bytes <= room
+
+    @property
+    def is_certain(self) -> bool | None:
+        """Whether it fits, or does not, beyond doubt; ``None`` where its memory is not known."""
+        room = self.npu_memory_bytes
+        return None if room is None else is_certain(self.total_bytes, room)
 
     @property
     def over_bytes(self) -> float:

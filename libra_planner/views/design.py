@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,6 +90,8 @@ def _change(change: float, text: Callable[[float], str], less: str, more: str) -
 
 _BINDING = 1e-6
 """Relative slack below which a rule binds."""
+_IDLE = 0.005
+"""Share of a step below which an NPU sends next to nothing."""
 _SHOWN_GAP = 1e-9
 """Smaller gaps are shown as this: their digits are rounding."""
 _BETTER = {
@@ -205,8 +207,14 @@ def design_blocks(
     shadow: tuple[ShadowPrice, ...] | None = None,
     fixed_order: FixedOrderOptimum | None = None,
     no_worth: str = "",
+    of_strategies: Iterable[str] = (),
 ) -> Iterator[Block]:
-    """A whole result: headline, bandwidths, time split, rules, what more is worth or why not."""
+    """A whole result: headline, bandwidths, time split, rules, what more is worth or why not.
+
+    Parameters
+    ----------
+    of_strategies : lines on the times of other strategies, below that of this one.
+    """
     yield from plan.plan_head(problem)
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     yield (
@@ -218,6 +226,7 @@ def design_blocks(
     yield from step_lines(problem, evaluation)
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(problem, evaluation)
+    yield from of_strategies
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)
     if evaluation.equal.possible:
@@ -347,18 +356,17 @@ def rule_texts(problem: Problem) -> list[str]:
 
 
 def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
-    """That experts and pipelines may take longer on links, and what says by how much.
+    """The share of a whole model's step in which NPUs send through switches.
 
-    The share of a step in which NPUs send through switches is what hashing may stretch.
+    That is what hashing may stretch, be it exposed or hidden behind compute.
     """
-    strategies = [
-        x.trained.strategy for x in problem.step.trainings if isinstance(x, ModelTraining)
-    ]
+    if problem.step.whole_training is None:
+        return
     shares = zip(problem.topology.labels, busy_fractions(problem, evaluation), strict=True)
     routed = zip(problem.links.networks, shares, strict=True)
-    sent = {label: share for has_links, (label, share) in routed if has_links and share}
-    if sent and any(one.ep > 1 or one.pp > 1 for one in strategies):
-        listed = " and ".join(f"{label} for {share:.0%}" for label, share in sent.items())
+    sent = {label: share or 0.0 for has_links, (label, share) in routed if has_links}
+    listed = " and ".join(f"{x} for {share:.0%}" for x, share in sent.items() if share > _IDLE)
+    if listed:
         yield (
             f"In the model: NPUs send over {listed} of the step; flows that share links may "
             "stretch that: check PLAN tells by how much"

@@ -19,6 +19,7 @@ from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views.bought.free_ports import free_port_notes
 from libra_planner.views.bought.racks import rack_notes
+from libra_planner.views.bought.thin import thin_notes
 from libra_planner.views.bought.whole_ports import port_notes, spare_notes
 from libra_planner.views.bought.wiring import wiring_notes
 from libra_planner.views.cells import attributes, escape
@@ -106,6 +107,7 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
     """What a vector takes for granted: that it is sold so, and what its plan does."""
+    yield from thin_notes(problem, bandwidth_bytes_per_s)
     yield from port_notes(problem, bandwidth_bytes_per_s)
     yield from rack_notes(problem, bandwidth_bytes_per_s)
     yield from free_port_notes(problem, bandwidth_bytes_per_s)

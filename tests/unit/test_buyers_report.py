@@ -42,7 +42,7 @@ def bought(tmp_path, monkeypatch, run):
         asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "1024", "--taper", taper)
         assert run("init", *asked, "--nic", "400Gbps", "-o", f"t{taper}.yaml").code == 0
         plan = Path(f"t{taper}.yaml")
-        text = plan.read_text().replace("parallelism: auto", f"parallelism: {FOUND}")
+        text = plan.read_text().replace("{zero: 1, rest: auto}", FOUND)
         plan.write_text(text)
     return tmp_path
 
@@ -111,7 +111,7 @@ def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
     assert "Groups of 48 nodes fill the leaves better than 32 would: $627.84k less" in told
     plan = Path("t4.yaml").read_text()
     assert "[SW(48)_SW(2)]" in plan
-    Path("own.yaml").write_text(plan.replace("parallelism: auto", "parallelism: {tp: 8, dp: 96}"))
+    Path("own.yaml").write_text(plan.replace("{zero: 1, rest: auto}", "{tp: 8, dp: 96}"))
     [one] = compared_by("own.yaml", "--set", "global_batch=768").candidates
     switches = [x.n_units for x in one.bill.of("network").lines if x.part.kind == "switch"]
     assert switches == [16, 3]

@@ -53,7 +53,7 @@ def test_a_taper_that_whole_links_do_not_make_is_written_as_they_do(run, asked, 
     text = Path("plan.yaml").read_text()
     assert rule in text
     assert f"{asked}:1 that was asked for" in text
-    Path("plan.yaml").write_text(text.replace("parallelism: auto", "parallelism: {tp: 8, dp: 256}"))
+    Path("plan.yaml").write_text(text.replace("{zero: 1, rest: auto}", "{tp: 8, dp: 256}"))
     text = run("optimize", "plan.yaml").out
     assert "not sold" not in text
     assert f"Binds: {rule}" in text
@@ -127,6 +127,16 @@ def test_experts_have_the_batch_of_published_runs(run) -> None:
     run("init", "--model", "deepseek-v3", "--npu", "b200-sxm", "--npus", "64", "--force",
         "--global-batch", "64")  # fmt: skip
     assert "global_batch: 64 " in Path("plan.yaml").read_text()
+
+
+def test_a_first_strategy_is_of_zero_1_wherever_one_fits(run) -> None:
+    """405e9 parameters of 18 bytes over 64 H100 are 114 GB each, of 85.5; over 128 they are 57."""
+    for npus, strategy in (("64", "auto"), ("128", "{zero: 1, rest: auto}")):
+        run("init", "--model", "llama3-405b", "--npu", "h100-sxm", "--npus", npus, "--force")
+        line = next(x for x in Path("plan.yaml").read_text().split("\n") if "parallelism" in x)
+        assert line.split("#")[0].strip() == f"parallelism: {strategy}"
+        assert ("no strategy of ZeRO 1 fits" in line) == (npus == "64")
+        assert "Megatron FSDP" in line
 
 
 def test_an_open_taper_is_chosen(run) -> None:

@@ -25,7 +25,7 @@ def plans(tmp_path, monkeypatch, run) -> Path:
     asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "2048", "--taper", "2")
     assert run("init", *asked, "--nic", "400Gbps", "-o", "own.yaml").code == 0
     text = Path("own.yaml").read_text()
-    text = text.replace("parallelism: auto", "parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}")
+    text = text.replace("{zero: 1, rest: auto}", "{tp: 4, cp: 2, pp: 4, dp: 64}")
     more = text.replace("port_speed: 400 Gbps", "port_speed: 400 Gbps, switch_radix: 128")
     Path("own.yaml").write_text(text)
     Path("half.yaml").write_text(more)

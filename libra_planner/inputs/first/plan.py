@@ -203,6 +203,7 @@ class FirstPlan:
     group_words : what these save; empty for the usual number.
     near_words : which number of nodes close by would cost less; empty for none.
     wiring_words : what another wiring of the rails would save; empty for none.
+    has_zero_1 : whether a strategy of ZeRO 1 fits an NPU's memory.
 
     Examples
     --------
@@ -225,6 +226,7 @@ class FirstPlan:
     group_words: str = ""
     near_words: str = ""
     wiring_words: str = ""
+    has_zero_1: bool = False
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -351,7 +353,7 @@ class FirstPlan:
         own = bundled.is_path(self.model)
         others = "shape of your model" if own else "others: libra-planner list workloads, your file"
         yield _line(f"workload: {_scalar(self.model)}", others)
-        yield _line("parallelism: auto", "the best is searched; or e.g. {tp: 8, pp: 4, dp: 64}")
+        yield self._parallelism
         batch = "sequences per step"
         if self.global_batch is None:
             batch += "; assumed" + " near the 15,360 of DeepSeek-V3" * self.has_experts
@@ -384,6 +386,16 @@ class FirstPlan:
         yield _line(f"{unused}fixed_cost: {cost}", f"{what}: put in your own")
         yield "constraints:"
         yield from self._constraints()
+
+    @property
+    def _parallelism(self) -> str:
+        """Of ZeRO 1 where that fits: it is what most people run."""
+        if self.has_zero_1:
+            more = "auto: ZeRO 2 and 3 (Megatron FSDP), too"
+            what = f"the best is searched, with the distributed optimizer; {more}"
+            return _line("parallelism: {zero: 1, rest: auto}", what)
+        what = "the best is searched, ZeRO 2 and 3 (Megatron FSDP) too: no strategy of ZeRO 1 fits"
+        return _line("parallelism: auto", what)
 
     def _fabric(self) -> Iterator[str]:
         n_groups, size = self.n_groups, self.domain.n_npus
@@ -454,14 +466,19 @@ class FirstPlan:
             experts_words="; ".join(experts_notes(problem)),
         )
         if self.is_open:
-            return plan, None
+            return plan._with_zero(name, beside), None
         shop, npu = bills.shop(problem), bills.npu(opened.with_degrees, beside)
         if self.n_per_group is None:
             found = free_ports(bought, shop, npu, only_stacks=True)
             if found and found.refill:
                 return self._refilled(found.refill).checked(name, beside)
         plan = plan._as_built(bought.design.bandwidth_Bps)._compared(bought, shop)
-        return plan, free_ports(bought, shop, npu)
+        return plan._with_zero(name, beside), free_ports(bought, shop, npu)
+
+    def _with_zero(self, name: str, beside: Path) -> FirstPlan:
+        """The plan that knows whether its batch leaves a strategy of ZeRO 1 that fits."""
+        search = OpenedPlan(parse_document(self.text(name), name), beside).search()
+        return replace(self, has_zero_1=search.fits_with_zero(1))
 
     def _refilled(self, found: Refill) -> FirstPlan:
         """The plan with the equal groups that fill its leaves at least cost."""

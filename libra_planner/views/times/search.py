@@ -10,18 +10,21 @@ from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.plan.scale_up import experts_notes
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
-from libra_planner.step.bands import STRATEGY_TIE_FRACTION
+from libra_planner.step.bands import MEMORY_ERROR_FRACTION, STRATEGY_TIE_FRACTION
 from libra_planner.step.collectives.calibrated import Calibrated
+from libra_planner.step.memory_use import is_certain
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import (
     BYTES_PER_GB,
     format_bandwidth,
+    format_bytes,
     format_time,
     format_usd,
     gigabytes_per_s,
 )
 from libra_planner.views import plan
 from libra_planner.views.bought.racks import rack_notes
+from libra_planner.views.bought.thin import MOST_TAPER, thin_notes, thin_tiers
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
@@ -32,6 +35,10 @@ from libra_planner.workload.strategy import Recompute, Strategy
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
 STRATEGY = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
 """Columns of a strategy, behind its place in a ranking."""
+_DOUBT = " ?"
+"""Sign of memory that may not fit."""
+_THIN = " !"
+"""Sign of a bandwidth that holds for its strategy and placement only."""
 _PLAN_COLUMNS = (*STRATEGY, "step", "tokens/s", "MFU", "cost", "GB/s by dimension", "GB")
 """Of ``search PLAN``."""
 _COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
@@ -79,11 +86,27 @@ def _row_payload(run: PlannedRun) -> dict[str, Any]:
         "tokens_per_s_per_gpu": run.tokens_per_s_per_gpu,
         "mfu": run.mfu_fraction(),
         "memory_GB": float(run.memory.total_bytes) / BYTES_PER_GB,
+        "memory_is_certain": run.memory_use.is_certain,
     }
 
 
 def _tie_key(is_tie: bool | None) -> dict[str, bool | None]:
     return {"tie_with_best": is_tie}
+
+
+def _memory_text(needed_bytes: float, room_bytes: float | None) -> str:
+    """GB that an NPU holds, with the sign where whether it fits is not certain (C19)."""
+    is_doubtful = room_bytes is not None and not is_certain(needed_bytes, room_bytes)
+    return f"{needed_bytes / BYTES_PER_GB:.1f}{_DOUBT * is_doubtful}"
+
+
+def _memory_note(texts: Sequence[str], room_bytes: float | None) -> Iterator[str]:
+    """What that sign means, where one of the texts has it."""
+    if room_bytes is not None and any(text.endswith(_DOUBT) for text in texts):
+        yield (
+            f"{_DOUBT.strip()} memory whose distance from the {format_bytes(room_bytes)} of an NPU "
+            f"is less than the {MEMORY_ERROR_FRACTION:.0%} that such figures are off: not certain"
+        )
 
 
 def run_tie(run: PlannedRun, best: PlannedRun) -> bool | None:
@@ -135,6 +158,7 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         narrow = dispensable(headings, rows, ("batch", "GB", "tokens/s/NPU"))
         yield table("", "", headings, rows, left=("recompute",), dispensable=narrow)
         yield from tie_note(ties)
+        yield from _memory_note([row[-1] for row in rows], base.npu_memory_bytes)
     else:
         yield "[bold]No strategy fits.[/]"
     yield ""
@@ -170,7 +194,7 @@ def _row(rank: str, run: PlannedRun) -> list[str]:
         format_time(run.step_time_s),
         f"{run.tokens_per_s_per_gpu:,.1f}",
         f"{run.mfu_fraction():.1%}",
-        f"{float(run.memory.total_bytes) / BYTES_PER_GB:.1f}",
+        _memory_text(float(run.memory.total_bytes), run.npu_memory_bytes),
     ]
 
 
@@ -197,6 +221,7 @@ def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
     """Degrees of experts that the fabric rules out; whether the best can be bought as it is."""
     yield from experts_notes(problem)
     for one in shown:
+        yield from thin_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)
 
@@ -206,7 +231,7 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
     one, optimum = found.strategy, found.optimum
     tokens = float(_tokens_per_step(problem, one))
     bandwidth = optimum.bandwidth_bytes_per_s
-    bought = plan.option_text(problem, bandwidth)
+    bought, room = plan.option_text(problem, bandwidth), _room_bytes(problem)
     return (
         strategy_payload(one)
         | {
@@ -222,6 +247,8 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
             "lower_bound": optimum.lower_bound,
             "objective_per_token": found.objective_per_token,
             "memory_GB": found.memory_bytes / BYTES_PER_GB,
+            "memory_is_certain": room and is_certain(found.memory_bytes, room),
+            "notes": list(thin_notes(problem, bandwidth)),
         }
         | ({"option": bought} if bought else {})
     )
@@ -229,6 +256,12 @@ def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
 
 def _tokens_per_step(problem: Problem, one: Strategy) -> int:
     return int(one.global_batch) * _training(problem).trained.model.sequence_tokens
+
+
+def _room_bytes(problem: Problem) -> float | None:
+    """Memory of an NPU; ``None`` where it is not known."""
+    use = _training(problem).memory
+    return None if use is None else use.npu_memory_bytes
 
 
 def _training(problem: Problem) -> ModelTraining:
@@ -267,14 +300,26 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         left = ("recompute",)
         yield table("", "", _PLAN_COLUMNS, rows, left=left, dispensable=narrow)
         yield from tie_note(ties)
+        yield from _thin_note(problem, found.best)
+        yield from _memory_note([row[-1] for row in rows], _room_bytes(problem))
         yield ""
     yield from verdict(found)
     yield from in_the_model(found)
     yield from plan.note_lines(result_notes(problem, found.best[:1]))
 
 
+def _thin_note(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
+    """What the sign of a thin tier means, where a row has it."""
+    if any(thin_tiers(problem, one.optimum.bandwidth_bytes_per_s) for one in shown):
+        yield (
+            f"{_THIN.strip()} a tier thinner than {MOST_TAPER:g}:1 to the one inside, which holds "
+            "for the strategy of its row and contiguous placement only"
+        )
+
+
 def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
     optimum, mfu = found.optimum, mfu_fraction(problem, found)
+    thin = _THIN * bool(thin_tiers(problem, optimum.bandwidth_bytes_per_s))
     return [
         rank,
         *strategy_cells(found.strategy),
@@ -282,6 +327,6 @@ def _candidate_row(problem: Problem, rank: str, found: Candidate) -> list[str]:
         f"{_tokens_per_step(problem, found.strategy) / optimum.step_time_s:,.0f}",
         "" if mfu is None else f"{mfu:.1%}",
         format_usd(optimum.cost_usd),
-        " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s),
-        f"{found.memory_bytes / BYTES_PER_GB:.1f}",
+        " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s) + thin,
+        _memory_text(found.memory_bytes, _room_bytes(problem)),
     ]

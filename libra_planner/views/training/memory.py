@@ -70,6 +70,7 @@ def memory_figures(problem: Problem) -> dict[str, Any]:
     states, found = problem.step.memory, dict[str, Any]()
     if isinstance(states, MemoryUse):
         found = {"memory_GB": states.total_bytes / BYTES_PER_GB, "fits": states.fits}
+        found |= {"memory_is_certain": states.is_certain}
     return {**found, "memory": memory_payload(states)}
 
 
@@ -97,7 +98,8 @@ def brief_verdict(states: ModelStates | MemoryUse) -> str:
     if memory is None:
         return " per NPU, of unknown memory"
     if isinstance(states, MemoryUse):
-        return f" of {format_bytes(memory)} per NPU: {'fits' if states.fits else 'does not fit'}"
+        fits = "fits" if states.is_certain else "fits, not certain"
+        return f" of {format_bytes(memory)} per NPU: {fits if states.fits else 'does not fit'}"
     needed = {0: "fits", None: "does not fit"}.get(states.zero_stage)
     return f" of {format_bytes(memory)} per NPU: {needed or f'needs ZeRO {states.zero_stage}'}"
 
@@ -140,8 +142,8 @@ def _whole_verdict(use: MemoryUse, of: str) -> str:
     if use.fits:
         left = room - use.total_bytes
         error = MEMORY_ERROR_FRACTION
-        is_tight = left < error * use.total_bytes
-        doubt = f", less than the {error:.0%} that such figures are off: not certain" * is_tight
+        words = f", less than the {error:.0%} that such figures are off: not certain"
+        doubt = "" if use.is_certain else words
         room_text, left_text = format_bytes(room), format_bytes(left)
         return f"the model{of} fits the {room_text} of the NPU; {left_text} are left{doubt}"
     found = [" and ".join(one.changes) for one in use.fixes()]
