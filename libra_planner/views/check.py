@@ -17,7 +17,7 @@ from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
-from libra_planner.plan.steps.notes import plan_notes
+from libra_planner.plan.steps.notes import in_order, plan_notes
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.models import Balanced
@@ -169,7 +169,11 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
 
 
 def check_notes(checked: CheckedPlan) -> Iterator[str]:
-    """What a check takes for granted, worth printing beside it."""
+    """What a check takes for granted, worth printing beside it; what may change a design first."""
+    yield from in_order(_check_notes(checked))
+
+
+def _check_notes(checked: CheckedPlan) -> Iterator[str]:
     problem, design = checked.links.problem, checked.report.design
     realization = problem.realization
     if realization is None and any(one.is_network for one in design.dimensions):

@@ -266,8 +266,8 @@ def floor_lines(report: CheckReport) -> Iterator[str]:
     for (phase, users), spread in zip(report.phases, report.spreads, strict=True):
         slowdown = distribution(spread["slowdown"]).mean
         if phase.fim_floor_percent >= HIGH_FLOOR_PERCENT and slowdown > _STRETCHED:
-            rows = ((slowdown, phase.fim_floor_percent, name) for name in labels(users))
-            found.setdefault(phase.label, []).extend(rows)
+            named = ((slowdown, phase.fim_floor_percent, name) for name in labels(users))
+            found.setdefault(phase.label, []).extend(named)
     for label, rows in found.items():
         slowdown, floor, name = max(rows, key=lambda row: row[0])
         others = f" and {len(rows) - 1} more take" if len(rows) > 1 else " takes"
