@@ -233,7 +233,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from map(escape, floor_lines(report))
     yield from hot
     yield ""
-    yield from parts_blocks(design_parts(report.design))
+    yield from parts_blocks(design_parts(report.design), checked.links.problem.included_dims)
     if report.phases:
         yield from ("", *algorithm_head(checked.links.problem))
         yield from map(escape, algorithm_lines(report))
