@@ -26,6 +26,7 @@ from libra_planner.processes import kept_interrupts, uncollected
 _NEGATIVE = re.compile(r"-[.0-9]")
 _WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 _WRONG_FLAG = re.compile(r"unrecognized arguments:.*?(--?[a-z][^ =]*)", re.DOTALL)
+_STRAY = re.compile(r"unrecognized arguments: ([^\s-]\S*)")
 _QUOTED = re.compile(r"[\w-]+")
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
@@ -117,12 +118,28 @@ class _Parser(argparse.ArgumentParser):
         """What a wrong command, choice or flag may stand for."""
         if found := _WRONG_CHOICE.search(message):
             return close_names(found[1], _QUOTED.findall(found[2]))
+        if found := _STRAY.search(message):
+            return _flagged(found[1], self.flags)
         found = _WRONG_FLAG.search(message)
         return close_names(found[1], self.flags) if found else []
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             (file or sys.stderr).write(message)
+
+
+def _flagged(word: str, flags: Sequence[str]) -> list[str]:
+    """The flag of a name that stands alone: a model's or an NPU's, or nearly.
+
+    >>> _flagged("llama3-405b", ["--model", "--npu"]), _flagged("llama3-405b", ["--npu"])
+    (['--model llama3-405b'], [])
+    """
+    from libra_planner.plan.npus import catalogue
+    from libra_planner.reading import bundled
+
+    known = {"--model": bundled.names("workloads"), "--npu": tuple(catalogue().npus)}
+    meant = {flag: close_names(word, names) for flag, names in known.items() if flag in flags}
+    return [f"{flag} {name}" for flag, names in meant.items() for name in names[:1]][:1]
 
 
 def command_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

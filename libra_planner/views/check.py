@@ -17,7 +17,7 @@ from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
-from libra_planner.plan.steps.notes import plan_notes
+from libra_planner.plan.steps.notes import in_order, plan_notes
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.models import Balanced
@@ -28,12 +28,14 @@ from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.failures import LEAST_FOR_HISTOGRAM
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import (
+    HIGH_FLOOR_PERCENT,
     algorithm_head,
     algorithm_lines,
     algorithms_payload,
     comparison_blocks,
     contention_lines,
     exposed_table,
+    floor_lines,
     phase_table,
     phases_payload,
     same_line,
@@ -167,7 +169,11 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
 
 
 def check_notes(checked: CheckedPlan) -> Iterator[str]:
-    """What a check takes for granted, worth printing beside it."""
+    """What a check takes for granted, worth printing beside it; what may change a design first."""
+    yield from in_order(_check_notes(checked))
+
+
+def _check_notes(checked: CheckedPlan) -> Iterator[str]:
     problem, design = checked.links.problem, checked.report.design
     realization = problem.realization
     if realization is None and any(one.is_network for one in design.dimensions):
@@ -224,9 +230,10 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
     yield from ("", *found) if found else ()
+    yield from map(escape, floor_lines(report))
     yield from hot
     yield ""
-    yield from parts_blocks(design_parts(report.design))
+    yield from parts_blocks(design_parts(report.design), checked.links.problem.included_dims)
     if report.phases:
         yield from ("", *algorithm_head(checked.links.problem))
         yield from map(escape, algorithm_lines(report))
@@ -352,6 +359,9 @@ def _fim_lines(report: CheckReport) -> Iterator[str]:
     if not np.isnan([one.fim_percent for one in report.dimensions]).all():
         yield "FIM: how far links between switches are from equally many flows, 0 where all are;"
         yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
+    if any(one.fim_floor_percent >= HIGH_FLOOR_PERCENT for one in report.dimensions):
+        yield "a high floor: too few whole flows for so many links. FIM then says little of time:"
+        yield "worst GB/s and slowdown below say what it costs"
     if any(one.ideal_efficiency > _WHOLE for one in report.dimensions):
         yield "more than whole links have: collectives send less over them than the model counts"
 

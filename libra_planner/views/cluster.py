@@ -108,15 +108,22 @@ def _change(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> dict[
     return {name: n - before[name] for name, n in _counts(grown).items() if n != before[name]}
 
 
-def rails_lines(bill: Bill, rails_usd: float | None) -> Iterator[str]:
-    """What separate rails would save; nothing where they are not cheaper."""
-    if rails_usd is None or bill.missing or rails_usd >= float(bill.total_usd):
+WORTH_A_HEADLINE = 0.2
+"""Share of the cost that another wiring saves, from which it stands under the title."""
+
+
+def _rails_line(bill: Bill, rails_usd: float | None, *, is_much: bool) -> Iterator[str]:
+    """What separate rails would save, where that is much or where it is less; else nothing."""
+    total_usd = float(bill.total_usd)
+    if rails_usd is None or bill.missing or rails_usd >= total_usd:
         return
-    less = format_usd(float(bill.total_usd) - rails_usd)
-    yield (
-        f"--wiring rail_only costs {format_usd(rails_usd)}, {less} less: every rail is a network "
-        f"of its own, and NPUs of different rails meet inside of their hosts"
-    )
+    if is_much is (rails_usd <= (1 - WORTH_A_HEADLINE) * total_usd):
+        begin, end = ("[bold]The same command with ", "[/]") if is_much else ("", "")
+        costs = f"costs {format_usd(rails_usd)}, {format_usd(total_usd - rails_usd)} less"
+        yield (
+            f"{begin}--wiring rail_only {costs}{end}: every rail is a network "
+            f"of its own, and NPUs of different rails meet inside of their hosts"
+        )
 
 
 def cluster_blocks(
@@ -125,8 +132,12 @@ def cluster_blocks(
     n_per_fibre: int,
     grown: ClusterNetwork | SpecError,
     quotes: Sequence[Quote] = (),
+    rails_usd: float | None = None,
 ) -> Iterator[Block]:
-    """The network as a picture from the cores down, what it is made of, and how it grows."""
+    """The network as a picture from the cores down, what it is made of, and how it grows.
+
+    Where separate rails (``rails_usd``) save much, that stands first, else last.
+    """
     order = network.order
     n_nics = order.n_hosts * order.n_nics_per_host
     planes = f", {order.n_planes} planes" if order.n_planes > 1 else ""
@@ -135,6 +146,7 @@ def cluster_blocks(
         f"{format_line_rate(order.nic_Bps)}{planes}, {order.wiring}, "
         f"switches of {order.switch_radix} ports"
     )
+    yield from _rails_line(bill, rails_usd, is_much=True)
     yield ""
     yield from _picture(network)
     modules = network.transceivers(n_per_fibre)
@@ -163,6 +175,7 @@ def cluster_blocks(
     yield from map(escape, map(choice_text, open_choices(bill)))
     yield from map(escape, _quote_lines(bill, quotes))
     yield from _growth(network, grown)
+    yield from _rails_line(bill, rails_usd, is_much=False)
 
 
 def _quote_lines(bill: Bill, quotes: Sequence[Quote]) -> Iterator[str]:

@@ -105,8 +105,7 @@ def failures_blocks(
             rest = f"left out of the times; {cut.name}: {cut.disconnected}"
             yield escape(f"  {cases} hosts off, {rest}")
         if not is_drawn:
-            own = [case for case in study.joined if not case.like]
-            yield from (escape(_case_text(case, study)) for case in own[:n_worst])
+            yield from (escape(_cases_text(x, study)) for x in _alike(study)[:n_worst])
             yield from ("", _part_table(study), CUT_OFF)
         if rows := _tiers(study):
             yield from ("", _tier_table(rows))
@@ -156,12 +155,33 @@ def _tier_table(rows: list[tuple[str, str, float, float, float]]) -> Table:
     return table("", title, headings, cells, left=("dim", "tier"))
 
 
-def _case_text(case: FailureCase, study: FailureStudy) -> str:
-    slower = _slower(case.step_time_s, study)
-    fim = "" if np.isnan(case.fim_percent) else f", FIM {case.fim_percent:.2f} %"
-    n_alike = sum(one.like == case.name for one in study.cases)
-    same = f"; by symmetry the same of {n_alike:,} more of its leaf" if n_alike else ""
-    return f"  {case.name}: {format_time(case.step_time_s)} ({slower}{fim}){same}"
+def _alike(study: FailureStudy) -> list[list[FailureCase]]:
+    """Cases worst first, those of one kind whose step times are printed alike together."""
+    found: dict[tuple[str, str], list[FailureCase]] = {}
+    for case in study.joined:
+        if not case.like:
+            found.setdefault((case.part, format_time(case.step_time_s)), []).append(case)
+    return list(found.values())
+
+
+def _cases_text(cases: list[FailureCase], study: FailureStudy) -> str:
+    """Cases that are alike, by the first of them, and how many they are of their kind."""
+    first, names = cases[0], {case.name for case in cases}
+    fims = dict.fromkeys(f"{case.fim_percent:.2f}" for case in cases)
+    fim = "" if np.isnan(first.fim_percent) else f", FIM {_ends(list(fims))} %"
+    n_like = sum(one.like in names for one in study.cases)
+    same = f"; by symmetry the same of {n_like:,} more of its leaf" if n_like else ""
+    if len(cases) > 1:
+        n_all = len(study.by_part[first.part])
+        same = f"; {len(cases) + n_like:,} of {n_all:,} alike"
+    slower = _slower(first.step_time_s, study)
+    return f"  {first.name}: {format_time(first.step_time_s)} ({slower}{fim}){same}"
+
+
+def _ends(texts: list[str]) -> str:
+    """The only one of some numbers, or the least and the most."""
+    least, most = min(texts, key=float), max(texts, key=float)
+    return least if least == most else f"{least} to {most}"
 
 
 def _times(study: FailureStudy) -> str:

@@ -251,10 +251,17 @@ def parts_payload(built: DimensionParts) -> dict[str, Any]:
     }
 
 
-def parts_blocks(parts: DesignParts) -> Iterator[Block]:
-    """Every kind of switch and cable, and how many parts there are in all."""
+def parts_blocks(parts: DesignParts, included: Sequence[int] = ()) -> Iterator[Block]:
+    """Every kind of switch and cable, and how many parts there are in all.
+
+    Those of ``included`` dimensions are in the price of the servers: they are marked.
+    """
     names = ("dim", "parts", "number", "ports used", "ports free", "GB/s each", "optics")
-    rows = [row for dimension in parts.dimensions for row in _part_rows(dimension)]
+    rows = [
+        row
+        for dim, dimension in enumerate(parts.dimensions)
+        for row in _part_rows(dimension, IN_THE_SERVER * (dim in included))
+    ]
     title, left = "Switches, cables and optics", ("dim", "parts")
     yield cells.table("", title, names, rows, left=left, dispensable=("ports free",))
     total = {name: parts.total(f"n_{name}") for name in ("switches", "cables", "optics")}
@@ -267,19 +274,25 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
     yield f"In all, training network: {', '.join(network)}"
     if inside:
         scale_up = counted(inside, "switch"), counted(n_cables, "cable")
-        yield f"Scale-up, between NPUs of a node or rack: {', '.join(scale_up)}"
+        bought = ", in the price of the servers: not to be bought" * bool(included)
+        yield f"Scale-up, between NPUs of a node or rack: {', '.join(scale_up)}{bought}"
     if total["switches"] > inside:
         yield "A bill also counts switches of the frontend and of storage"
 
 
-def _part_rows(dimension: DimensionParts) -> Iterator[tuple[cells.Value, ...]]:
+IN_THE_SERVER = ", in the server"
+"""Behind parts that no one buys beside it."""
+
+
+def _part_rows(dimension: DimensionParts, where: str = "") -> Iterator[tuple[cells.Value, ...]]:
     label = dimension.label
     for switch in dimension.switches:
         numbers = (switch.n_switches, switch.n_ports_used, switch.n_ports_free)
-        yield cells.figure_cells(label, plural(switch.tier, switch.n_switches), *numbers, "", "")
+        name = f"{plural(switch.tier, switch.n_switches)}{where}"
+        yield cells.figure_cells(label, name, *numbers, "", "")
     for cable in dimension.cables:
         speed = cells.number(gigabytes_per_s(cable.speed_Bps), 2)
-        name, n_cables = f"cables {cable.joins}", cable.n_cables
+        name, n_cables = f"cables {cable.joins}{where}", cable.n_cables
         yield cells.figure_cells(label, name, n_cables, "", "", speed, cable.n_optics)
     if not dimension.switches and not dimension.cables:
         yield label, "none: no bandwidth", "0", "", "", "", ""

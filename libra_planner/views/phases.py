@@ -159,7 +159,7 @@ def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
         rows.append((name, sum(x.model_s for x in short), sum(x.links_s for x in short)))
     if len(rows) > 1:
         rows.append(("all exposed communication", *all_s))
-    texts = [(name, *map(format_time, seconds), _more(*seconds)) for name, *seconds in rows]
+    texts = [(name, *map(_taken, seconds), _more(*seconds)) for name, *seconds in rows]
     title = "Exposed communication of a step: what does not hide behind compute"
     names = ("operation", "by the model", "on these links", "more")
     return table("", title, names, texts, left=("operation",)) if texts else None
@@ -167,9 +167,29 @@ def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
 
 def contention_lines(exposed: Sequence[Exposed]) -> Iterator[str]:
     """What the rows of contention are, where there is any."""
-    if any(one.operation.startswith(CONTENTION) for one in exposed):
+    found = [one for one in exposed if one.operation.startswith(CONTENTION)]
+    if found:
         yield "contention: they share these links, and wait until the bytes of all are through:"
         yield "such time is in this row, not in those of the collectives that wait (docs/check.md)"
+    if any(_taken(one.model_s) == _NONE != _taken(one.links_s) for one in found):
+        yield f"{_NONE} by the model: there compute hides all that share them, and here no more"
+
+
+_NONE = "none"
+"""In place of a time of nothing."""
+
+
+def _taken(seconds: float) -> str:
+    """A time that is added to the step.
+
+    >>> _taken(0.0), _taken(0.25)
+    ('none', '250.000 ms')
+    """
+    return format_time(seconds) if seconds >= _LEAST_TIME_s else _NONE
+
+
+_LEAST_TIME_s = 5e-13
+"""A time below which ``0.000 ns`` would stand."""
 
 
 def _more(model_s: float, links_s: float) -> str:
@@ -238,6 +258,30 @@ def phase_table(report: CheckReport) -> Table | None:
     if not rows:
         return None
     return table("", title, (*names, *rates), rows, left=left, dispensable=dispensable)
+
+
+def floor_lines(report: CheckReport) -> Iterator[str]:
+    """Where FIM is near a high floor and collectives are slow all the same: why, and what helps."""
+    found: dict[str, list[tuple[float, float, str]]] = {}
+    for (phase, users), spread in zip(report.phases, report.spreads, strict=True):
+        slowdown = distribution(spread["slowdown"]).mean
+        if phase.fim_floor_percent >= HIGH_FLOOR_PERCENT and slowdown > _STRETCHED:
+            named = ((slowdown, phase.fim_floor_percent, name) for name in labels(users))
+            found.setdefault(phase.label, []).extend(named)
+    for label, rows in found.items():
+        slowdown, floor, name = max(rows, key=lambda row: row[0])
+        others = f" and {len(rows) - 1} more take" if len(rows) > 1 else " takes"
+        yield (
+            f"{label}: few whole flows on many links (floor {floor:.2f}), so two that meet on one "
+            f"hardly move FIM: {name}{others} up to {slowdown:.3f}x. Try more queue "
+            f"pairs (--queue-pairs) or sprayed packets (--policy spray)"
+        )
+
+
+HIGH_FLOOR_PERCENT = 50.0
+"""From which FIM tells little of what routing costs: it is mostly that of idle links."""
+_STRETCHED = 1.05
+"""Slowdown from which it is worth a line."""
 
 
 def hotspot_payload(

@@ -9,7 +9,7 @@ from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.fabric.topology import Topology
-from libra_planner.plan.steps.notes import plan_notes
+from libra_planner.plan.steps.notes import in_order, plan_notes
 from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER
 from libra_planner.step.bands import related_bands
@@ -122,7 +122,14 @@ def as_checked(problem: Problem) -> Problem:
 
 
 def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
-    """What the figures take for granted, and what partial groups would cost on their own links."""
+    """What the figures take for granted, and what partial groups would cost on their own links.
+
+    What may change the design comes first.
+    """
+    yield from in_order(_result_notes(problem, evaluation))
+
+
+def _result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     yield from objective_notes(problem, evaluation)
     yield from spare_notes(problem, evaluation)
     yield from built_notes(problem, evaluation.bandwidth_bytes_per_s)

@@ -177,8 +177,8 @@ def test_a_collective_says_what_is_assumed_and_what_nobody_measured(
         assert main([*asked, "--nodes", "512", *nics, "--json"]) == 0
         told[len(nics)] = json.loads(capsys.readouterr().out)
     beyond = [
-        "calibrated extrapolates: 4,096 ranks (measured up to 1,440)",
-        "calibrated extrapolates: H200 across domains (measured A100, H100, GB200)",
+        "calibrated extrapolates: 4,096 ranks (measured up to 1,440); "
+        "H200 across domains (measured A100, H100, GB200)",
     ]
     assumed = "assumed NICs of a node: 8x400Gbps; --nics says others"
     full = told[2]["notes"][0]

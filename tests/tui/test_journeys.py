@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,23 @@ def test_emptied_fields_and_rules_go_away(plan_file: Path) -> None:
         assert session.faults == ()
         assert session.problem is not None
         assert [rule.text for rule in session.problem.rules] == ["total == 500 GB/s"]
+
+    drive(plan_file, walk)
+
+
+def test_long_keys_have_their_name(plan_file: Path) -> None:
+    """A label that is longer than its column takes more of it, and is not lost."""
+
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("parallelism.sequence_parallel", "true")
+        driver.app.apply_edit("fabric.realization.transceivers_per_fibre", "2")
+        await driver.idle()
+        driver.focus_key("fabric.realization.transceivers_per_fibre")
+        await driver.pilot.pause()
+        assert re.search(r" transceivers_per_fibre +2\b", driver.screen_text())
+        driver.focus_key("parallelism.sequence_parallel")
+        await driver.pilot.pause()
+        assert re.search(r" sequence_parallel +true\b", driver.screen_text())
 
     drive(plan_file, walk)
 

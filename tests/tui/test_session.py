@@ -360,6 +360,9 @@ def test_lists_are_typed_with_commas_and_rules_complete_with_the_plans_tiers(
     meant = words("constraints.0", reading.document)
     assert candidates("pod <", meant) == ["pod <= 100 GB/s"]
     assert "dim1 >= dim4" in candidates("dim1 >= d", meant)
+    for typed in ("leef <= 40 GB/s", "leef <= 40 G", "cost <= 900 m", "pod <= 40 s"):
+        assert candidates(typed, meant) == [], typed  # No name stands behind a number.
+    assert "dim2 <= 2 * dim1" in candidates("dim2 <= 2 * d", meant)
     assert candidates("taper(", meant) == []  # Only tiers of a stack have one.
     blocks = words("fabric.topology", reading.document)
     assert "RI(4)_FC(8)" in candidates("RI(4)_f", blocks)

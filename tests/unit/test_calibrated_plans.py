@@ -215,8 +215,10 @@ def test_times_have_the_bands_of_their_collectives(calibrated, run) -> None:
 def test_what_was_not_measured_is_said(calibrated, run) -> None:
     path = calibrated("SW(8)_SW(256)", "all-reduce", 2.0**35)
     notes = run("evaluate", path, "--bandwidth", "450,50", "--json").payload["notes"]
-    assert any("2,048 ranks (measured up to 1,440)" in note for note in notes)
-    assert any("bytes (measured from 1024 to" in note for note in notes)
+    [note] = [note for note in notes if note.startswith("calibrated extrapolates: ")]
+    assert "2,048 ranks (measured up to 1,440); " in note
+    assert "bytes (measured from 1024 to" in note
+    assert notes[-1] == note  # Where figures come from stands last.
     path = calibrated("SW(8)_SW(4)", system="b200")
     notes = run("evaluate", path, "--bandwidth", "900,50", "--json").payload["notes"]
     assert any("B200 across domains (measured A100, H100, GB200)" in note for note in notes)

@@ -17,13 +17,14 @@ from rich.console import Console
 
 import libra_planner as lp
 from libra_planner.check.degraded import drawn_failures
+from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import FlowNames, hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.rerouted import routed_optimum
 from libra_planner.fabric.parts import design_parts
 from libra_planner.routing.policy import Policy
 from libra_planner.views.check import CheckedPlan, check_blocks
-from libra_planner.views.phases import hotspot_blocks
+from libra_planner.views.phases import contention_lines, exposed_table, hotspot_blocks
 from libra_planner.views.renderers.terminal import show
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -354,6 +355,30 @@ def test_ecmp_costs_time_in_the_example(run) -> None:
     assert greedy["effective_step_time_s"] == pytest.approx(found["spray_step_time_s"])
 
 
+def test_a_high_floor_is_no_all_clear(run) -> None:
+    """Few flows on many links: FIM near its floor, twice the time under ecmp, none of it lost by
+    greedy, which has the same floor."""
+    plan, line = EXAMPLES / "07_check.yaml", "dim2: few whole flows on many links (floor 188.28)"
+    ecmp = run("check", plan, "--seeds", "3").out
+    assert "a high floor: too few whole flows for so many links" in ecmp
+    assert f"{line}, so two that meet" in ecmp
+    assert "sprayed packets (--policy spray)" in ecmp
+    greedy = run("check", plan, "--policy", "greedy").out
+    assert "188.28   188.28" in greedy
+    assert line not in greedy
+    assert "a high floor" not in run("check", plan, "--policy", "spray").out
+
+
+def test_contention_that_the_model_has_none_of() -> None:
+    both = Exposed("contention of EDP and EP on dim2", 0.0, 0.25)
+    [line] = [x for x in contention_lines([both]) if x.startswith("none by the model")]
+    assert "compute hides all that share them" in line
+    rows = exposed_table([both], 1.0)
+    assert rows is not None
+    assert [one.value for one in rows.rows[0][1:]] == ["none", "250.000 ms", "+250.000 ms"]
+    assert not any("none" in x for x in contention_lines([replace(both, model_s=0.1)]))
+
+
 def test_failures_are_the_study_of_the_core(plan, run) -> None:
     path = plan(text=TWO_DIMS)
     arguments = ("check", path, "--bandwidth", "150,50", "--fail-links", "4", "--fail-spines", "1")
@@ -375,7 +400,9 @@ def test_single_failures_are_worst_first(small, run) -> None:
     assert found["whole_step_time_s"] == pytest.approx(1.6)
     text = run("check", small(), "--policy", "spray", "--n-1", "--busiest", "2").out
     assert "With any one cable or spine failed (N-1), 6 cases: step time 1.800 s" in text
-    assert text.count("\n  dim1: ") == 2
+    listed = [line for line in text.splitlines() if line.startswith("  dim1: ")]
+    ends = [line.partition("; ")[2] for line in listed]  # One line for all that are alike.
+    assert sorted(ends) == ["2 of 2 alike", "4 of 4 alike"]
 
 
 def test_failures_are_told_by_what_fails_and_by_tier(small, run) -> None:

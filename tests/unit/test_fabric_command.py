@@ -249,6 +249,9 @@ def test_tapers_are_numbers(taper: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "--taper: got" in capsys.readouterr().err
 
 
+GB200 = ("fabric", "--hosts", "64", "--npus-per-host", "72", "--nic", "400Gbps")
+
+
 def test_separate_rails_are_named_where_they_cost_less(run) -> None:
     """What they cost is what ``fabric`` prints of them."""
     asked = ("fabric", "--hosts", "512", "--nic", "400Gbps", "--taper", "2")
@@ -256,6 +259,9 @@ def test_separate_rails_are_named_where_they_cost_less(run) -> None:
     rails = run(*asked, "--wiring", "rail_only", "--json").payload
     usd, less = (x / 1e6 for x in (rails["cost_usd"], found["cost_usd"] - rails["cost_usd"]))
     assert f"--wiring rail_only costs ${usd:.2f}M, ${less:.2f}M less" in run(*asked).out
+    title, first, *_ = run(*GB200).out.splitlines()  # Of a third of the price: said at once.
+    assert "rail_optimized" in title
+    assert first.startswith("The same command with --wiring rail_only costs $19.01M, $38.25M less")
     assert "less: every rail" not in run(*asked, "--wiring", "rail_only").out
     # One leaf per rail already, without spines: nothing is left to part.
     assert "--wiring rail_only costs" not in run("fabric", "--hosts", "8", "--nic", "400Gbps").out

@@ -206,6 +206,13 @@ def test_check_says_the_oversubscription_that_is_built(plan, run) -> None:
     assert changed in payload["notes"]
 
 
+def test_what_the_price_of_servers_holds_is_not_to_be_bought(run) -> None:
+    inside = run("check", "0e_rails_2to1", "--seed", "0").out
+    assert "dim1  switches, in the server " in inside
+    assert "256 switches, 2,048 cables, in the price of the servers: not to be bought" in inside
+    assert "in the server" not in run("check", "07_check", "--seed", "0").out
+
+
 def test_the_cockpit_counts_switches_in_words(plan) -> None:
     found = check_links(lp.load_plan(plan(text=RAILS)), VECTOR, "ecmp", 0, lambda *_: None)
     inner, outer = found.parts_text.plain.splitlines()

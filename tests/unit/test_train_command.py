@@ -335,3 +335,11 @@ def test_the_taper_is_a_column_and_a_flag_of_search(run, tmp_path: Path) -> None
     found = _json(run, *asked, "--taper", "4", "--nodes-per-leaf", "16")
     assert found["n_unproven"] == 0
     assert found["topology"] == "SW(8)_[SW(16)_SW(4)]"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("llama3-405b", "--model llama3-405b"), ("h100sxm", "--npu h100-sxm")],
+)
+def test_a_name_without_its_flag(word: str, meant: str, run) -> None:
+    assert f"unrecognized arguments: {word}; did you mean {meant}?" in run("train", word).err

@@ -28,7 +28,7 @@ from libra_planner.procurement.cluster import PART, cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block
-from libra_planner.views.cluster import cluster_blocks, cluster_payload, rails_lines
+from libra_planner.views.cluster import cluster_blocks, cluster_payload
 
 PART_KINDS = (NIC, SWITCH, *MEDIA)
 """Kinds of which parts can be named."""
@@ -70,8 +70,7 @@ class Network(Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""
         found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
-        yield from cluster_blocks(*found)
-        yield from rails_lines(self.bill, self.rails_usd)
+        yield from cluster_blocks(*found, self.rails_usd)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""

@@ -22,6 +22,7 @@ from libra_planner.plan.npus import catalogue as npu_catalogue
 from libra_planner.plan.npus import npu_named
 from libra_planner.plan.options import nic_bytes_per_s
 from libra_planner.plan.quotes import day
+from libra_planner.plan.steps.notes import extrapolated
 from libra_planner.plan.systems import Origin, Refits, is_system_file, load_system, system_text
 from libra_planner.step.collectives.measured import (
     INFINIBAND,
@@ -141,8 +142,8 @@ def answered_collective(
             usual = _usual_nics(npu)
             assumed = (f"assumed NICs of a node: {usual}; --nics says others",)
             ranks = Ranks(links, nodes, per_node, node_nic_Bps(usual), network)
-    beyond = extrapolations(measured_npu(npu), size_bytes, ranks)
-    notes = (*assumed, *(f"calibrated extrapolates: {what}" for what in beyond))
+    beyond = list(extrapolations(measured_npu(npu), size_bytes, ranks))
+    notes = (*assumed, *([extrapolated(beyond)] if beyond else ()))
     if ranks.n_domains > 1:
         notes = (_NO_TAPER, *notes)
     return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law), notes)

@@ -371,11 +371,29 @@ class Words:
     whole : texts of the whole field.
     parts : that may come next.
     ends : letters that a part cannot hold.
+    after : letters that a part follows, where it does not begin the text; none for any.
     """
 
     whole: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     ends: str = ""
+    after: str = ""
+
+    def may_follow(self, text: str) -> bool:
+        """Whether a part may come after a text: a name of a rule not behind a number or its unit.
+
+        >>> rule = Words(after="+-*/(<>=")
+        >>> [rule.may_follow(text) for text in ("", "dim1 >= ", "leaf <= 40 GB/", "leaf <= 40 ")]
+        [True, True, False, False]
+        """
+        before = text.rstrip()
+        if not self.after or not before:
+            return True
+        return before[-1] in self.after and not _UNIT.search(before)
+
+
+_UNIT = re.compile(r"[0-9]\s*[A-Za-z$]+/$")
+"""A number whose unit goes on, such as ``40 GB/``."""
 
 
 def words(key: str, document: Document) -> Words:
@@ -418,7 +436,7 @@ def _rule_words(plan: Mapping[str, Any]) -> Words:
     dims = [f"dim{i + 1}" for i in range(topology.count("("))]
     parts = (*once, *dims, "total", "cost", "step_time", "memory")
     rules = (*_RULE_FORMS, *tapers, *(f"{one} <= 100 GB/s" for one in once))
-    return Words(rules, parts, " +-*/()<>=")
+    return Words(rules, parts, " +-*/()<>=", "+-*/(<>=")
 
 
 def _book_tiers(book: Any, document: Document) -> tuple[str, ...]:
@@ -470,6 +488,7 @@ def candidates(text: str, words: Words) -> list[str]:
     end = text[max((text.rfind(letter) for letter in words.ends), default=-1) + 1 :]
     start = text.removesuffix(end) if end else text
     meant = words.parts if end or text[-1:] not in ("", *"<>=(") else ()
+    meant = meant if words.may_follow(start) else ()
     parts = [one for one in meant if one.casefold().startswith(end.casefold())]
     have = [one for one in words.whole if text and typed in one.casefold()]
     found = dict.fromkeys([*begin, *(f"{start}{one}" for one in parts), *have])
