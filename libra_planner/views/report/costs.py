@@ -99,6 +99,10 @@ _GROUPS: tuple[tuple[str, Callable[[Line], bool]], ...] = (
 """Rows of an only design's money, each with the lines that it counts."""
 
 
+_ASIDE: dict[str, Any] = {"is_folded": True, "is_printed": False}
+"""How tables are shown that nobody orders by."""
+
+
 def cost_table(one: Candidate) -> Table:
     """What the plan's cost and the bill hold, line by line."""
     columns: dict[str, Callable[[CostLine], Value]] = {
@@ -121,7 +125,7 @@ def cost_table(one: Candidate) -> Table:
         "other by dimension stand in the table of the linear model."
     )
     key = f"cost-{one.letter.lower()}"
-    return cells.table_of(caption, lines, columns, key=key, total=total, note=note, is_folded=True)
+    return cells.table_of(caption, lines, columns, key=key, total=total, note=note, **_ASIDE)
 
 
 def _name(line: CostLine) -> str:
@@ -315,9 +319,7 @@ def linear_table(one: Candidate) -> Table:
     caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
     total: list[Value] = ["Total", "", "", *sums]
     key = f"linear-{one.letter.lower()}"
-    return cells.table_of(
-        caption, one.bridges, columns, key=key, total=total, note=note, is_folded=True
-    )
+    return cells.table_of(caption, one.bridges, columns, key=key, total=total, note=note, **_ASIDE)
 
 
 _STEPS = (
