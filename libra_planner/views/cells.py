@@ -239,6 +239,8 @@ class Table:
     bar : heading of a column of fractions that a terminal draws as bars, if it has room.
     is_folded : whether a page shows it only to those who open it.
     off_page : headings of columns that a page leaves to workbook, CSV and Markdown.
+    print_to : heading of the last column that a workbook prints, where more have no room on a page.
+    is_printed : whether a workbook prints it, and what stands below it on its sheet.
     is_asked : whether the reader named the columns: a narrow terminal has all of them.
     is_behind : whether it stands behind the signature of a page's first section.
     """
@@ -258,6 +260,8 @@ class Table:
     bar: str | None = None
     is_folded: bool = False
     off_page: tuple[str, ...] = ()
+    print_to: str = ""
+    is_printed: bool = True
     is_asked: bool = False
     is_behind: bool = False
 

@@ -324,7 +324,11 @@ def test_amounts_have_room_and_long_texts_have_lines(data) -> None:
             width = widths[cell.column]
             if isinstance(cell.value, float | int) and "$" in cell.number_format:
                 n_amounts += 1
-                assert len(f"${cell.value:,.2f}") <= width, (sheet.title, cell.coordinate)
+                pattern = cell.number_format
+                is_whole = pattern.startswith("[>=1000]") and cell.value >= 1000
+                n_digits = 0 if is_whole or ".00" not in pattern else 2
+                shown = f"${cell.value:,.{n_digits}f}"
+                assert len(shown) <= width, (sheet.title, cell.coordinate)
             elif cell.alignment.wrap_text and cell.coordinate not in sheet.merged_cells:
                 n_wrapped += 1
                 room = width * (sheet.row_dimensions[cell.row].height or 15) / 15
@@ -412,17 +416,48 @@ def test_a_price_above_another_sellers_is_told(tmp_path, part, price, is_dearer)
     assert word == ("ANOTHER SELLER IS CHEAPER" if is_dearer else "the same seller")
 
 
+def _printed_width(sheet) -> float:
+    """Characters of the columns that paper has."""
+    widths = {
+        i: one.width
+        for one in sheet.column_dimensions.values()
+        for i in range(one.min, one.max + 1)
+    }
+    if not sheet.print_area:
+        return sum(widths.values())
+    least, _, most, _ = openpyxl.utils.range_boundaries(sheet.print_area.split("!")[1])
+    return sum(width for i, width in widths.items() if least <= i <= most)
+
+
 def test_letters_of_printed_sheets_have_seven_points(comparison) -> None:
     """A4, landscape, has 784 points: of a column of n characters 5.25 n + 3.75 at 11 points."""
     data = documents(comparison, ("xlsx",))["report.xlsx"]
     for sheet in openpyxl.load_workbook(io.BytesIO(data)):
-        columns = sheet.column_dimensions.values()
-        total = sum((one.max - one.min + 1) * one.width for one in columns)
-        if sheet.sheet_properties.pageSetUpPr and sheet.sheet_properties.pageSetUpPr.fitToPage:
-            is_chart = sheet.title == "Charts"
-            assert is_chart or 11 * min(1, 784 / (5.25 * total)) >= 6.7, sheet.title
+        total, scale = _printed_width(sheet), sheet.page_setup.scale or 100
+        is_fitted = (
+            sheet.sheet_properties.pageSetUpPr and sheet.sheet_properties.pageSetUpPr.fitToPage
+        )
+        if is_fitted:
+            assert 11 * min(1, 784 / (5.25 * total)) >= 6.7, sheet.title
             assert not sheet.page_setup.fitToHeight
         else:
-            assert 11 * sheet.page_setup.scale / 100 >= 7
-            assert sheet.print_title_cols == "$A:$A"
+            assert 11 * scale / 100 >= 7
+            assert 5.25 * total * scale / 100 <= 784, sheet.title
         assert sheet.page_setup.orientation == "landscape"
+
+
+def test_bills_are_printed_one_page_wide_and_charts_are_never_cut(comparison) -> None:
+    """Quantity and line total stand on one sheet of paper; what has no room stays in the book."""
+    book = openpyxl.load_workbook(io.BytesIO(documents(comparison, ("xlsx",))["report.xlsx"]))
+    sheet = book["Design A"]
+    heads = {cell.value: cell.column for row in sheet.iter_rows(max_row=4) for cell in row}
+    _, _, last, last_row = openpyxl.utils.range_boundaries(sheet.print_area.split("!")[1])
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage
+    assert heads["Part"] < heads["Quantity"] < heads["Extended"] == last < heads["W each"]
+    (aside,) = (x.row for x in sheet["A"] if str(x.value).startswith("Design A: the cost that opt"))
+    assert last_row < aside
+    charts = book["Charts"]
+    ends = [one.id for one in charts.row_breaks.brk]
+    starts = [one.anchor._from.row for one in charts._charts]
+    assert starts[1:] == ends == [21, 41]
+    assert all(one.anchor.to.row < end for one, end in zip(charts._charts, ends, strict=False))

@@ -6,7 +6,8 @@ import datetime
 import io
 import math
 import re
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import count
@@ -29,8 +30,11 @@ _CREATED = datetime.datetime(2020, 1, 1)
 """Date of every workbook: the same input gives the same bytes."""
 
 _CHART_PIXELS = (760, 380)
+_CHART_PERCENT = 100
+"""Size of a chart on paper, landscape, over that on a screen."""
 _CHART_ROWS, _CHART_COLUMNS = 20, 12
 """Rows and columns of the usual size that a chart covers."""
+_USUAL_WIDTH = 8.43
 _MILLIONS = '$#,##0.0,,"M"'
 """A pattern of axes of money."""
 _LABELS = f"{_MILLIONS.replace('0.0', '0.00')};;;"
@@ -41,10 +45,14 @@ _WIDEST_AMONG_NUMBERS = 24
 """Characters of a line of text in a column of numbers."""
 _PRINTED_WIDTH, _PRINTED_PERCENT = 175, 64
 """Characters of a line on A4, landscape, in letters of 7 points, and what these are of 11."""
+_SMALL_PERCENT = 72
+"""Letters of sheets that would fit the paper larger: 8 points are enough."""
 _SIDES, _BREAK = 0.72, 25
 """Characters beside the text of a column, and those that a page loses where none fits whole."""
-_LONGEST_WORD = 16
-"""Characters of a word that a column of text has room for, such as the name of a part."""
+_LONGEST_WORD, _LONGEST_AMONG_NUMBERS = 16, 12
+"""Characters of a word that a column has room for, such as the name of a part."""
+_WHOLE_DOLLARS = 1000
+"""Dollars from which rounded amounts have no cents."""
 _MONEY = "usd"
 """Kinds of cells of money end so."""
 _TEXT_WIDTH = 0.9
@@ -164,13 +172,7 @@ class _Writer:
         self.sheet.set_landscape()
         self.sheet.set_paper(9)
         self.sheet.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
-        # As wide as the paper: a sheet of words that were made to fit one page would be small.
-        if self.section.drawn or _total(self.widths) <= _PRINTED_WIDTH:
-            self.sheet.fit_to_pages(1, 0)
-        else:  # Two pages side by side, each with the names of the rows.
-            self.sheet.set_print_scale(_PRINTED_PERCENT)
-            self.sheet.repeat_columns(0)
-            self.sheet.print_across()
+        self._paper()
         self.sheet.set_footer("&L&A&RPage &P of &N")
         self.sheet.hide_gridlines(2)
         self._title()
@@ -180,9 +182,29 @@ class _Writer:
         for table in self.section.tables:
             row = self._table(self.places[table.key])
         if _text_below(self.section):
-            self._text(row + 1)
+            row = self._text(row + 1)
+        aside = (self.places[x.key].head - 2 for x in self.section.tables if not x.is_printed)
+        last = next(aside, row)
+        if self.n_printed < len(self.widths) or last < row:
+            self.sheet.print_area(0, 0, last, self.n_printed - 1)
         for column, width in self.widths.items():
             self.sheet.set_column(column, column, width)
+
+    def _paper(self) -> None:
+        """One page wide, in letters that can be read; a page of its own for every chart."""
+        widths = [self.widths[column] for column in range(self.n_printed)]
+        if self.section.drawn:  # Manual breaks count only where nothing is fitted to the paper.
+            self.sheet.set_print_scale(_CHART_PERCENT)
+            ends = range(1, len(self.section.drawn))
+            self.sheet.set_h_pagebreaks([1 + place * _CHART_ROWS for place in ends])
+        elif _total(widths) <= _PRINTED_WIDTH * _PRINTED_PERCENT / _SMALL_PERCENT:
+            self.sheet.set_print_scale(_SMALL_PERCENT)
+        elif _total(widths) <= _PRINTED_WIDTH:
+            self.sheet.fit_to_pages(1, 0)
+        else:  # Two pages side by side, each with the names of the rows.
+            self.sheet.set_print_scale(_PRINTED_PERCENT)
+            self.sheet.repeat_columns(0)
+            self.sheet.print_across()
 
     def draw(self, book: Any, chart: BookChart, place: int) -> None:
         """A chart of the book's own, beside the tables, one below the other."""
@@ -217,7 +239,9 @@ class _Writer:
         column = max(self.widths) + 2
         self.sheet.insert_chart(row, column, drawn)
         # Paper has the charts alone: their cells stand on other sheets, too.
-        self.sheet.print_area(1, column, row + _CHART_ROWS, column + _CHART_COLUMNS)
+        last = column + _CHART_COLUMNS - 1
+        self.sheet.set_column(column, last, _USUAL_WIDTH)
+        self.sheet.print_area(1, column, row + _CHART_ROWS - 1, last)
 
     def _cells(self, expression: str) -> str:
         """Cells for a chart, which names their sheet."""
@@ -233,9 +257,21 @@ class _Writer:
         if self.section.cards:
             wanted |= dict.fromkeys(range(1, _CARD_COLUMNS), _CARD_WIDTH)
             least |= dict.fromkeys(range(1, _CARD_COLUMNS), _LONGEST_WORD)
-        one_page, two_pages = _PRINTED_WIDTH, 2 * _PRINTED_WIDTH - wanted[0] - _BREAK
-        found = _narrowed(wanted, least, one_page)
-        return found if _total(found) <= one_page else _narrowed(wanted, least, two_pages)
+        n = self.n_printed
+        if n < len(wanted) or _total(least.values()) <= _PRINTED_WIDTH:
+            return wanted | _narrowed(_first(wanted, n), _first(least, n), _PRINTED_WIDTH)
+        return _narrowed(wanted, least, 2 * _PRINTED_WIDTH - wanted[0] - _BREAK)
+
+    @cached_property
+    def n_printed(self) -> int:
+        """Columns that paper has: those that its tables need, where all take more than a page.
+
+        All of them where even these are too many: they take two pages side by side.
+        """
+        least = self._columns(_least_room)
+        needed = max((_n_needed(x) for x in self.section.tables if x.is_printed), default=1)
+        fits = (_total(_first(least, n).values()) <= _PRINTED_WIDTH for n in (len(least), needed))
+        return needed if [*fits] == [False, True] else len(least)
 
     def _columns(self, room: Callable[[Cell, int, bool], int]) -> dict[int, int]:
         """Characters of every column, where a cell of a column takes so much."""
@@ -251,8 +287,9 @@ class _Writer:
         return widths
 
     def _n_lines(self, column: int, text: str) -> int:
-        """Lines that a text takes in a column."""
-        return math.ceil(_TEXT_WIDTH * len(text) / self.widths[column])
+        """Lines that a text takes in a column, which breaks between words."""
+        n_characters = max(1, int(self.widths[column] / _TEXT_WIDTH))
+        return max(1, len(textwrap.wrap(text, n_characters)))
 
     def _height(self, row: int, texts: Iterable[tuple[int, str]]) -> dict[str, Any]:
         """Make a row as high as its longest text: not every program does so by itself.
@@ -279,7 +316,8 @@ class _Writer:
         else:
             self._string(0, 0, title, **style)
 
-    def _text(self, first: int) -> None:
+    def _text(self, first: int) -> int:
+        """Its texts and answers; the row behind them."""
         rows = count(first)
         for i, text in enumerate(self.section.said):
             printed = "" if i else "As printed: "
@@ -300,6 +338,7 @@ class _Writer:
             self._formula(next(rows), 0, formula, cell, self.style(bold=True))
         for text in self.section.paragraphs:
             self._prose(next(rows), text, font_color="#444444")
+        return next(rows)
 
     def _prose(self, row: int, text: str, **properties: Any) -> None:
         """A text over several columns, in as many lines as it takes."""
@@ -330,7 +369,8 @@ class _Writer:
         ]
         for column, side in enumerate(sides):
             self._string(place.head, column, table.headings[column], **head, **side)
-        self._height(place.head, enumerate(table.headings))
+        # Bold letters are wider: as if every word had one more.
+        self._height(place.head, enumerate(x.replace(" ", "  ") for x in table.headings))
         for row, cells in enumerate(table.all_rows, start=place.first):
             height = self._height(row, ((i, x.shown) for i, x in enumerate(cells) if x.is_text))
             for column, cell in enumerate(cells):
@@ -405,9 +445,20 @@ def _side(column: int, is_number: bool) -> dict[str, Any]:
     return {"align": "left", "indent": int(column > 0)}
 
 
-def _total(widths: dict[int, int]) -> float:
+def _total(widths: Collection[int]) -> float:
     """Characters of a line over all columns."""
-    return sum(widths.values()) + _SIDES * len(widths)
+    return sum(widths) + _SIDES * len(widths)
+
+
+def _first(widths: dict[int, int], n: int) -> dict[int, int]:
+    """Those of the first columns."""
+    return {column: width for column, width in widths.items() if column < n}
+
+
+def _n_needed(table: Table) -> int:
+    """Columns of a table that paper cannot be without."""
+    headings = table.headings
+    return headings.index(table.print_to) + 1 if table.print_to in headings else len(headings)
 
 
 def _narrowed(wanted: dict[int, int], least: dict[int, int], room: int) -> dict[int, int]:
@@ -417,7 +468,7 @@ def _narrowed(wanted: dict[int, int], least: dict[int, int], room: int) -> dict[
     {0: 10, 1: 18, 2: 18}
     """
     most, found = max(wanted.values()), wanted
-    while _total(found) > room and most > min(least.values()):
+    while _total(found.values()) > room and most > min(least.values()):
         most -= 1
         found = {i: max(least[i], min(n, most)) for i, n in wanted.items()}
     return found
@@ -434,11 +485,19 @@ def _least_room(cell: Cell, column: int, is_number: bool) -> int:
     """The same where a text takes as many lines as it has words."""
     if not cell.is_text:
         return _text_room(cell, column, is_number) - 1
-    return min(_LONGEST_WORD, max(map(len, cell.shown.split()), default=0))
+    most = _LONGEST_AMONG_NUMBERS if is_number else _LONGEST_WORD
+    return min(most, max(map(len, cell.shown.split()), default=0))
 
 
 def _n_characters(cell: Cell) -> int:
     """Characters that a spreadsheet shows of a cell; of money it rounds to dollars at most."""
     if not cell.is_text and cell.kind.endswith(_MONEY) and cell.value is not None:
-        return len(f"+${cell.value:,.2f}")
+        usd, n_digits = float(cell.value), 0 if _is_rounded(cell) else 2
+        sign = "+" if "delta" in cell.kind else "-" * (usd < 0)
+        return len(f"{sign}${abs(usd):,.{n_digits}f}")
     return math.ceil(_TEXT_WIDTH * len(cell.shown)) if cell.is_text else len(cell.shown)
+
+
+def _is_rounded(cell: Cell) -> bool:
+    """Whether a spreadsheet shows whole dollars of an amount."""
+    return cell.kind.startswith("round_") and abs(float(cell.value or 0)) >= _WHOLE_DOLLARS

@@ -347,7 +347,8 @@ def price_section(comparison: Comparison) -> Section:
         **_next_columns(comparison),
     }
     twice = ("Kind", "Seller", "Valid until", *_NEXT)  # Part, source and offers say it.
-    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True, off_page=twice)
+    where = {"off_page": twice, "print_to": "Source of the price"}
+    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True, **where)
     tables = (table, *_rate_table(comparison))
     return Section("prices", "Prices", "Prices", (text,), tables=tables, is_folded=True)
 

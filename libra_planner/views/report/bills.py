@@ -296,6 +296,7 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         is_sortable=True,
         dispensable=("Group", "W each", "kW", "Share", "Note"),
         off_page=("W each", "kW", "Share", *ordered),
+        print_to="Extended",
     )
 
 

@@ -42,7 +42,7 @@ def charts(comparison: Comparison) -> dict[str, Chart]:
     if way := waterfall(comparison):
         base, one = comparison.candidates[comparison.reference or 0], comparison.candidates[chosen]
         title = f"From {base.letter} to {one.letter}, M$ (the axis does not begin at 0)"
-        found.append(_chart("waterfall", title, partial(_waterfall, way), 1.1 + 0.34 * len(way)))
+        found.append(_chart("waterfall", title, partial(_waterfall, way), 0.7 + 0.25 * len(way)))
     found += [_chart("cost", "Price by group, M$", partial(_cost, comparison), 1.5 + 0.34 * n)]
     if comparison.times_s is not None and n > 1:
         title = f"Price against step time {comparison.ranking.ranked_by}"

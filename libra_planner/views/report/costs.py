@@ -8,11 +8,24 @@ from decimal import Decimal
 from typing import Any
 
 from libra_planner.problem import Problem
-from libra_planner.procurement.bill import COMPUTE, FACILITY, NETWORK, ZERO, Line
+from libra_planner.procurement.bill import (
+    COMPUTE,
+    FACILITY,
+    FRONTEND,
+    NETWORK,
+    NPU,
+    SERVICES,
+    STORAGE,
+    SUPPORT,
+    ZERO,
+    Bill,
+    Line,
+)
 from libra_planner.procurement.bought.bridges import Bridge
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.lines import NOT_PRICED
 from libra_planner.procurement.plan_cost import CostLine, cost_lines
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_usd, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import (
@@ -21,6 +34,7 @@ from libra_planner.views.cells import (
     Value,
     delta_usd,
     number,
+    percent,
     round_delta_usd,
     round_usd,
     usd,
@@ -29,7 +43,10 @@ from libra_planner.views.report.bills import (
     FREE_PORTS,
     LEFT_OUT,
     SPARES,
+    TAX_CELL,
+    group_cell,
     lines_sum,
+    tax_formula,
     words_of_kind,
 )
 
@@ -37,6 +54,53 @@ from libra_planner.views.report.bills import (
 def with_cost(section: Section, one: Candidate) -> Section:
     """The section of a bill with the plan's cost below it, folded."""
     return replace(section, tables=(*section.tables, cost_table(one), linear_table(one)))
+
+
+def money_by_group(comparison: Comparison) -> Table | None:
+    """What an only design's price is made of; several designs stand beside one another instead."""
+    if len(comparison.candidates) > 1:
+        return None
+    [one] = comparison.candidates
+    whole, share = one.bill.total_usd, one.bill.tax_fraction
+    rows: list[list[Value]] = []
+    for name, meant in _GROUPS:
+        lines = tuple(filter(meant, one.bill.lines))
+        if lines:
+            amount = Bill(lines).total_usd
+            part = percent(one.bill.fraction_of(amount), 1, f"[c1]/{group_cell(one, 'total')}")
+            rows.append([name, round_usd(amount, lines_sum(one, meant)), part])
+    total = round_usd(whole, group_cell(one, "total"))
+    last: list[Value] = ["Price of everything", total, percent(1.0 if whole else None)]
+    if share:
+        formula = tax_formula(group_cell(one, "total"))
+        tax = percent(float(share), 1, TAX_CELL)
+        rows += [
+            ["Price before tax", total, last[2]],
+            [f"Tax, as printed {100 * share:.6g}%", round_usd(one.bill.tax_usd, formula), tax],
+        ]
+        with_tax = f"{group_cell(one, 'total')}+[money-by-group/{len(rows) - 1}/1]"
+        last = ["Price with tax", round_usd(one.bill.with_tax_usd, with_tax), ""]
+    caption = "What the price is made of"
+    return cells.table(
+        "money-by-group", caption, ["Group", "$", "Share"], rows, total=last, note=_SPARES_NOTE
+    )
+
+
+_SPARES_NOTE = "Spares are in the group of their parts. Every line stands in the bill."
+_GROUPS: tuple[tuple[str, Callable[[Line], bool]], ...] = (
+    ("NPUs", lambda line: line.group == COMPUTE and line.part.kind == NPU),
+    ("Servers", lambda line: line.group == COMPUTE and line.part.kind != NPU),
+    ("Training network", lambda line: line.group == NETWORK),
+    ("Frontend and storage networks", lambda line: line.group in (FRONTEND, STORAGE)),
+    ("Racks", lambda line: line.group == FACILITY),
+    ("Support", lambda line: line.group == SUPPORT),
+    ("Lump sums, such as freight", lambda line: line.group == SERVICES),
+)
+"""Rows of an only design's money, each with the lines that it counts."""
+
+
+_ASIDE: dict[str, Any] = {"is_folded": True, "is_printed": False}
+"""How tables are shown that nobody orders by."""
 
 
 def cost_table(one: Candidate) -> Table:
@@ -61,7 +125,7 @@ def cost_table(one: Candidate) -> Table:
         "other by dimension stand in the table of the linear model."
     )
     key = f"cost-{one.letter.lower()}"
-    return cells.table_of(caption, lines, columns, key=key, total=total, note=note, is_folded=True)
+    return cells.table_of(caption, lines, columns, key=key, total=total, note=note, **_ASIDE)
 
 
 def _name(line: CostLine) -> str:
@@ -255,9 +319,7 @@ def linear_table(one: Candidate) -> Table:
     caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
     total: list[Value] = ["Total", "", "", *sums]
     key = f"linear-{one.letter.lower()}"
-    return cells.table_of(
-        caption, one.bridges, columns, key=key, total=total, note=note, is_folded=True
-    )
+    return cells.table_of(caption, one.bridges, columns, key=key, total=total, note=note, **_ASIDE)
 
 
 _STEPS = (

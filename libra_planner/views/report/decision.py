@@ -18,6 +18,7 @@ from libra_planner.views.links import counted
 from libra_planner.views.report.against import against_table, considered_table, tie_text
 from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
+from libra_planner.views.report.costs import money_by_group
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
@@ -57,7 +58,7 @@ def decision_section(comparison: Comparison) -> Section:
     )
     paragraphs = tuple(filter(None, (*notes, *sentences)))
     several = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
-    made = against_table, considered_table, difference_table, change_table
+    made = money_by_group, against_table, considered_table, difference_table, change_table
     tables = filter(None, (make(comparison) for make in made))
     return Section(
         "decision",

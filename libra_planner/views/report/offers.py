@@ -148,9 +148,12 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Prices."
     )
     caption = f"Offers of {comparison.shop.quotes[0].file}"
-    other = ("Price", "Currency", "Date")  # Price in dollars and Note say them on paper.
+    paper: dict[str, Any] = {
+        "dispensable": ("Price", "Currency", "Date"),  # Price in dollars and Note say them.
+        "print_to": f"In its place, {best.letter}",
+    }
     one = cells.table_of(
-        caption, found, columns, key="offers", note=note, is_sortable=True, dispensable=other
+        caption, found, columns, key="offers", note=note, is_sortable=True, **paper
     )
     return Section("offers", "Offers", "Offers", tables=(one,))
 
@@ -241,7 +244,7 @@ def order_section(comparison: Comparison) -> Section | None:
     if not any(order.seller for i in ranked for order in orders(designs[i].bill)):
         return None
     tables = [
-        replace(table, is_folded=i != chosen)
+        replace(table, is_folded=i != chosen, is_printed=i == chosen)
         for i in ranked
         for table in _order_tables(comparison, designs[i])
     ]
@@ -318,7 +321,11 @@ def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str)
     total += [""] * (len(columns) - len(total))
     what = f"order of {order.seller}" if order.seller else seller_name(order)
     caption = f"Design {one.letter}: {what}"
-    wide = {"dispensable": ("Description",), "off_page": (f"Line total, {own}",)}
+    wide: dict[str, Any] = {
+        "dispensable": ("Description",),
+        "off_page": (f"Line total, {own}",),
+        "print_to": "Valid until",
+    }
     return cells.table_of(caption, order.lines, columns, key=key, total=total, **wide)
 
 

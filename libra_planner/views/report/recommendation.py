@@ -122,11 +122,12 @@ def lead(comparison: Comparison) -> Iterator[str]:
 
 def brief(comparison: Comparison) -> Iterator[str]:
     """The lead behind its first sentence in few words; a page has the rest behind its signature."""
-    one, other = _pair(comparison)
+    one, _ = _pair(comparison)
+    unchecked = _unchecked_text(comparison) if one.check is None else ""
+    yield " ".join(filter(None, (unchecked, technology_text(one), network_text(one))))
     yield scope_text(one)
-    yield " ".join(filter(None, (order_text(one) or network_text(one), exact_text(one))))
-    if other is None and one.check is None:
-        yield _unchecked_text(comparison)
+    if text := " ".join(filter(None, (order_text(one), exact_text(one)))):
+        yield text
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
     yield from choice_notes(comparison)
