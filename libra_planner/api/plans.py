@@ -295,7 +295,9 @@ def load_plan(plan: Source, settings: Settings = (), *, parts: str = BUNDLED_PAR
         got = f"load_plan: got a value of type {type(plan).__name__}"
         raise TypeError(f"{got}, expected a path, a bundled name or a dict")
     source, overrides = _source(plan), setting_texts(settings)
-    return Plan.of_searched(source, open_plan(source, overrides, parts=parts).searched())
+    return Plan.of_searched(
+        source, open_plan(source, overrides, parts=parts).searched().completed()
+    )
 
 
 def _source(plan: Source) -> Source:

@@ -180,6 +180,8 @@ def search_pareto(
     base = opened.base
     refuse_changed(plan, replace(base, objective=plan.objective), "search")
     found = frontiers.strategy_frontier(opened.search(batches), base, n_points)
+    if found.was_stopped:
+        raise KeyboardInterrupt
     return StrategyFrontier(base, found)
 
 
@@ -205,6 +207,8 @@ def search(
     ------
     SpecError
         For what is missing or cannot be searched.
+    KeyboardInterrupt
+        Where the user stops it: a part of a search is no answer.
 
     Examples
     --------
@@ -220,7 +224,7 @@ def search(
         if model:
             raise TypeError(f"search: got a plan and {', '.join(model)}, expected one of them")
         opened = opened_again(plan, "search")
-        return Found(opened.search(batches, n_best=n_best).run(None), opened.base)
+        return Found(opened.search(batches, n_best=n_best).run(None).completed(), opened.base)
     refuse_unknown("search", model, OF_SEARCH)
     missing = [name for name in ("model", "npu", "gpus") if model.get(name) is None]
     missing += [] if batches else ["global_batch"]
@@ -231,6 +235,7 @@ def search(
         found = searched_run(asked_run(model), batches, n_best=n_best)
     except SpecError as error:
         raise type(error)(*map(argument_fault, error.faults)) from None
+    found.result.completed()
     runs = tuple(found.planned(one) for one in found.result.best)
     return Found(found.result, found.base, runs)
 

@@ -73,10 +73,7 @@ def load_plan(
     True
     """
     given = [settings] if isinstance(settings, str) else settings
-    searched = open_plan(path, given, parts=parts).searched(progress=progress)
-    if searched.found is not None and searched.found.was_stopped:
-        raise KeyboardInterrupt
-    return searched.problem
+    return open_plan(path, given, parts=parts).searched(progress=progress).completed().problem
 
 
 def open_plan(
@@ -114,6 +111,18 @@ class SearchedPlan:
     problem: Problem
     settings: tuple[str, ...] = ()
     found: SearchResult | None = None
+
+    def completed(self) -> SearchedPlan:
+        """Itself.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Where the user stopped its search.
+        """
+        if self.found is not None:
+            self.found.completed()
+        return self
 
 
 @dataclass(frozen=True)
@@ -170,12 +179,16 @@ class OpenedPlan(Frozen):
         ------
         PlannerError
             For a plan that is wrong, or of which no strategy fits, meets the rules or is proven.
+        KeyboardInterrupt
+            Where the user stops the search before it has any strategy.
         """
         if not self.is_open:
             return SearchedPlan(self.problem, self.settings)
         given = bandwidth_bytes_per_s
         found = self.search(bandwidth_bytes_per_s=given, n_best=n_best).run(progress)
         if not found.best:
+            if found.was_stopped:  # Nothing is known of its strategies.
+                raise KeyboardInterrupt
             raise self._nothing_found(found)
         best, of_all = found.best[0].strategy, search_words(found)
         if given is None:

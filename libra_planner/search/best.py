@@ -89,6 +89,18 @@ class SearchResult:
         """Whether nothing that is left out can be better."""
         return self.n_unproven == 0
 
+    def completed(self) -> SearchResult:
+        """Itself.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Where the user stopped it.
+        """
+        if self.was_stopped:
+            raise KeyboardInterrupt
+        return self
+
 
 @dataclass(frozen=True)
 class Search(Frozen):

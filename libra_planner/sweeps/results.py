@@ -225,6 +225,17 @@ class Results:
         is_known = self.cost_column == "bill_usd" and "cost_usd" in self.columns
         return "cost_usd" if is_known else "0.0"
 
+    @property
+    def _breaks_rule(self) -> str:
+        """Whether the bill of a design is more than its rules on cost allow, in SQL."""
+        is_known = cols.OVER_RULE in self.columns
+        return f"coalesce({cols.OVER_RULE}, 0) > {CENT_USD}" if is_known else "false"
+
+    @property
+    def _tie_order(self) -> str:
+        """What decides between designs of equal bills and times, in SQL, small ones first."""
+        return f"{self._breaks_rule}, {self.tie_column}"
+
     @cached_property
     def n_billed(self) -> int:
         """Designs with a bill, and the time on what it buys."""
@@ -332,13 +343,13 @@ class Results:
         shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes), time])
         like = f"PARTITION BY {', '.join(keys) or '0'}"
         near = (
-            f"SELECT *, min({time}) OVER ({like}) AS best_, {self.tie_column} AS last_ "
-            f"FROM designs WHERE {self.ranked}"
+            f"SELECT *, min({time}) OVER ({like}) AS best_, {self.tie_column} AS last_, "
+            f"{self._breaks_rule} AS broken_ FROM designs WHERE {self.ranked}"
         )
         return self._own(
             f"SELECT {shown} FROM ({near}) WHERE {time} <= best_ * (1 + {fraction}) QUALIFY "
-            f"row_number() OVER ({like} ORDER BY round({cost}, 2), {time}, last_, row) = 1 "
-            f"ORDER BY {', '.join(keys) or '1'}"
+            f"row_number() OVER ({like} ORDER BY round({cost}, 2), broken_, {time}, last_, row) "
+            f"= 1 ORDER BY {', '.join(keys) or '1'}"
         )
 
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
@@ -357,19 +368,20 @@ class Results:
         """SQL for the place of every design among its like: ranked_row_, ranked_place_.
 
         Ranks that rounding alone tells apart are equal, as ``frontiers.ties`` has them; then the
-        cheaper design comes first, of equally cheap ones the faster, of equal bills the cheaper.
+        cheaper design comes first, of equally cheap ones the faster. Of equal ones those come first
+        whose bill keeps their rules, then the cheaper by the plan.
         """
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
         numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
         return (
             f"SELECT ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY tie_, then_, "
-            f"last_, ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER ({numbers} ROWS "
-            f"UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > lag(rank_) OVER "
-            f"({numbers}) * (1 + {SAME}) THEN 1 ELSE 0 END AS step_ FROM (SELECT row AS "
-            f"ranked_row_, {rank} AS rank_, {then} AS then_, {self.tie_column} AS last_, "
-            f"dense_rank() OVER (ORDER BY {', '.join(among)}) AS like_ FROM designs "
-            f"WHERE {self.ranked})))"
+            f"broken_, last_, ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER "
+            f"({numbers} ROWS UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > "
+            f"lag(rank_) OVER ({numbers}) * (1 + {SAME}) THEN 1 ELSE 0 END AS step_ FROM (SELECT "
+            f"row AS ranked_row_, {rank} AS rank_, {then} AS then_, {self.tie_column} AS last_, "
+            f"{self._breaks_rule} AS broken_, dense_rank() OVER (ORDER BY {', '.join(among)}) "
+            f"AS like_ FROM designs WHERE {self.ranked})))"
         )
 
     def pareto(self) -> Answer:
@@ -397,7 +409,11 @@ class Results:
         return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {by}")
 
     def grouped(self, axis: str) -> Answer:
-        """Number of designs and the best one for each value of an axis, work and objective."""
+        """Number of designs and the best one for each value of an axis, work and objective.
+
+        With what the best one costs, by how much its bill breaks its rule, and the least cost of
+        any design that has a rank.
+        """
         name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
         keys = list(dict.fromkeys([*self._works, name, cols.OBJECTIVE]))
@@ -410,6 +426,9 @@ class Results:
         )
         if (cost := self.cost_column) in self.columns:
             query += f", any_value({cost}) {best} AS best_{cost}"
+            if cols.OVER_RULE in self.columns:
+                query += f", any_value({cols.OVER_RULE}) {best} AS best_{cols.OVER_RULE}"
+            query += f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
         query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
         return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
 
@@ -489,7 +508,8 @@ class Results:
         which : SQL of the designs that have a place.
         """
         like = f"dense_rank() OVER (ORDER BY {', '.join(self._works) or '0'})"
-        wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, self.tie_column])]
+        last = f"dense_rank() OVER (ORDER BY {self._tie_order})"
+        wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, last])]
         # Of designs that are equal in all of it the first is kept.
         query = (
             f"SELECT row, {like} AS like_, {', '.join(wanted)} FROM designs "

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from libra_planner import __version__
+from libra_planner.processes import kept_interrupts
 from libra_planner.reading.document import leaves
 from libra_planner.reading.named_files import may_name_file, named_files, names_file
 from libra_planner.sweeps.columns import DEFAULT, columns
@@ -179,7 +180,8 @@ def _parts(
     else:
         solver = Solver(job)
         for chunk in chunks:
-            part = solve_part(solver, chunk)
+            with kept_interrupts():  # A row of a search that was stopped would say what is not so.
+                part = solve_part(solver, chunk)
             directory.write_part(part.index, part.data)
             yield part
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,9 +40,6 @@ from libra_planner.sweeps.figures.solved import INVALID, Objects, SolvedChunk
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
 from libra_planner.workload.strategy import Strategy
-
-if TYPE_CHECKING:
-    from libra_planner.search.best import SearchResult
 
 
 def equal_step_times_s(program: BatchProgram, bandwidth_bytes_per_s: Array) -> Array:
@@ -265,7 +261,8 @@ class Solver:
                 problems[row], result.found[row] = problem, found
                 result.strategy[row] = _strategy(problem)
                 if found is not None and not found.is_certified:
-                    raise _unproven(found)
+                    n = f"{found.n_unproven:,} of {found.n_candidates:,}"
+                    raise SolverFailed(f"{n} strategies are not proven")
                 solved = optimizer.batch_optimize([problem])
             except (SpecError, Infeasible, IllPosed, SolverFailed) as error:
                 result.message[row] = str(error)
@@ -287,7 +284,7 @@ class Solver:
 
         As ``optimize --routing`` takes it, before it derates bandwidths.
         """
-        searched, settings = opened.searched(), self.job.check
+        searched, settings = opened.searched().completed(), self.job.check
         found, n_before = searched.found, self.memo.rounds.n_made
         if settings is None or found is None or not found.is_certified:
             return searched
@@ -336,13 +333,6 @@ def opened_plan(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) ->
     """
     document = job.template.filled(chunk.values(row))
     return OpenedPlan(document, job.template.beside, bills or Bills())
-
-
-def _unproven(found: SearchResult) -> BaseException:
-    """What ends a design whose search is not complete, or the run where the user stopped it."""
-    if found.was_stopped:
-        return KeyboardInterrupt()
-    return SolverFailed(f"{found.n_unproven:,} of {found.n_candidates:,} strategies are not proven")
 
 
 def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:

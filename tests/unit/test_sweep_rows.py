@@ -116,6 +116,44 @@ def test_bills_beyond_a_rule_on_cost_are_said(run, swept, rule, fixed, n_over, n
     assert ("its bill breaks its rule on cost" in best) is bool(over)
 
 
+TIED = """\
+base: 0e_rails_2to1
+axes: {cap: [74, 80], taper: [2, 4]}
+set: {constraints: ["leaf == 25 GB/s", "taper(spine) == {taper}", "cost <= {cap} M$"]}
+columns: [step_time_s, cost_usd, bill_usd]
+where: not (cap == 74 and taper == 2)
+"""
+
+
+def test_of_equal_designs_the_one_that_keeps_its_rule_is_the_best(run, tmp_path) -> None:
+    """Rows 0 and 2 are the same design; its bill is within the second cap alone."""
+    (tmp_path / "tied.yaml").write_text(TIED)
+    there = tmp_path / "run"
+    ran = run("sweep", "run", tmp_path / "tied.yaml", "-o", there)
+    assert "cheapest row 2 (" in ran.out
+    assert "breaks" not in ran.out
+    first, other = run("sweep", "show", there, "--group-by", "cap", "--json").payload["rows"]
+    rows = lp.sweep_results(there).to_frame()
+    assert first["best_bill_over_rule_usd"] == pytest.approx(first["best_bill_usd"] - 74e6)
+    assert other["best_bill_over_rule_usd"] < 0
+    # The best row is the fastest: another one has the least bill.
+    assert (other["best_bill_usd"], other["least_bill_usd"]) == (rows.bill_usd[1], rows.bill_usd[2])
+    assert other["least_bill_usd"] < other["best_bill_usd"]
+    shown = run("sweep", "show", there, "--group-by", "cap").out
+    assert " its bill  breaks its rule by  least bill" in shown
+    assert f"${(rows.bill_usd[0] - 74e6) / 1e3:.2f}k" in shown
+
+
+def test_the_best_of_rows_without_any_bill_says_what_ranks_them(run, tmp_path) -> None:
+    text = TIED.replace("[74, 80]", "[90]").replace("25 GB/s", "200 GB/s").replace("90", "900")
+    text = text.replace("set: {", 'set: {fabric.realization.port_speed: "1600 Gbps", ')
+    (tmp_path / "unsold.yaml").write_text(text)
+    ran = run("sweep", "run", tmp_path / "unsold.yaml", "-o", tmp_path / "run")
+    assert "Best (linear system cost; no row has a bill): fastest row" in ran.out
+    head = run("sweep", "show", tmp_path / "run").out.splitlines()
+    assert not any("bill " in line for line in head if not line.startswith("Best"))
+
+
 def test_a_card_of_the_page_says_that_a_bill_breaks_its_rule(run, swept, tmp_path) -> None:
     there = swept(BUDGETS.replace('"budget"', '"cost <= {budget} M$"'))
     run("sweep", "show", there, "--html", tmp_path / "page.html")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,8 +23,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import libra_planner as lp
 from libra_planner.errors import DataNotFound, SpecError
 from libra_planner.reading.bundled import folder as bundled_folder
+from libra_planner.search.best import SearchRun
+from libra_planner.sweeps import runner
 from libra_planner.sweeps import workers as pool
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import Progress, manifest_of, run_sweep
@@ -588,3 +592,42 @@ def test_a_changed_file_inside_a_map_of_an_axis_is_another_sweep(tmp_path: Path)
     (tmp_path / "own.yaml").write_text(f"{own}\n# changed\n")
     with pytest.raises(SpecError, match=r"different files"):
         run_sweep(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("begins", ["search", "later"])
+def test_an_interrupted_search_leaves_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: str
+) -> None:
+    """Ctrl-C before or after the first strategy: no row says that strategies are not proven."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SearchRun, "bound" if begins == "search" else "tighten", interrupted)
+    plan = {"base": "0d_llama3_70b", "set": {"parallelism": "auto", "npu": "h100-sxm"}}
+    for call in (
+        lambda: lp.sweep(plan | {"axes": {"global_batch": [1024]}}, tmp_path / "run"),
+        lambda: lp.load_plan("0d_llama3_70b", {"parallelism": "auto"}),
+        lambda: lp.load_plan("0d_llama3_70b").search(),
+        lambda: lp.load_plan("0d_llama3_70b").search_pareto(3),
+        lambda: lp.search(model="llama3-8b", npu="h100-sxm", gpus=16, global_batch=64),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert not _bytes(tmp_path / "run")
+
+
+def test_an_interrupt_that_a_library_swallows_leaves_no_part(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve = runner.solve_part
+
+    def swallowed(*given: Any) -> Any:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return solve(*given)
+
+    monkeypatch.setattr(runner, "solve_part", swallowed)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep, tmp_path / "run")
+    assert not _bytes(tmp_path / "run")

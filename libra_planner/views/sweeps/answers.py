@@ -12,6 +12,7 @@ from libra_planner.sweeps.columns import (
     COST,
     NONE,
     OBJECTIVE,
+    OVER_RULE,
     ROW,
     Column,
     column_named,
@@ -19,10 +20,12 @@ from libra_planner.sweeps.columns import (
 )
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.texts import as_in_file
-from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.results import CENT_USD, Results
+from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
 
-_BEST = "best_"
+_BEST, _LEAST = "best_", "least_"
+_BILL = "bill_usd"
 _BANDWIDTH = "bandwidth_dim"
 _TIMES = ("step_time_s", "effective_step_time_s", "billed_step_time_s")
 _KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", "fim_percent")
@@ -64,7 +67,7 @@ def answer_blocks(
     words += [f"{n_sequences:,.6g} sequences a step"] if n_sequences else []
     if words:
         yield escape(f"In all rows: {', '.join(words)}")
-    left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ())}
+    left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ()), *_empty(shown, rows)}
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
     texts = [name for name in shown if any(isinstance(row[name], str) for row in rows)]
@@ -159,16 +162,33 @@ def _columns(
     """Columns by their names in the answer, in the order of the screen."""
     if any(name.startswith(_BEST) for name in names):  # Of groups: as they are.
         for name in names:
-            own = column_named(name.removeprefix(_BEST))
-            if own.name == COST:
-                own = replace(own, heading=plan_cost)
-            best = "best " if name.startswith(_BEST) else ""
-            is_axis = name in axes and name != OBJECTIVE
-            text = as_in_file if is_axis else own.text
-            yield name, replace(own, heading=name if is_axis else best + own.label, text=text)
+            yield name, _of_group(name, axes, plan_cost)
         return
     for one in on_screen(names, axes, plan_cost):
         yield one.name, one
+
+
+def _of_group(name: str, axes: Sequence[str], plan_cost: str) -> Column:
+    """A column of groups: money is that of the best row, and the least of all its rows."""
+    if name in axes and name != OBJECTIVE:
+        return replace(column_named(name), heading=name, text=as_in_file)
+    start = next((one for one in (_BEST, _LEAST) if name.startswith(one)), "")
+    own = column_named(name.removeprefix(start))
+    if own.name == COST:
+        own = replace(own, heading=plan_cost)
+    if start == _BEST and own.name == OVER_RULE:
+        return replace(own, heading="breaks its rule by", text=_broken)
+    words = {_BEST: "its " if own.name in (COST, _BILL) else "best ", _LEAST: "least "}
+    return replace(own, heading=words.get(start, "") + own.label)
+
+
+def _broken(over_usd: float) -> str:
+    """By how much a bill breaks a rule on cost.
+
+    >>> _broken(7.18e6), _broken(-3e6)
+    ('$7.18M', '-')
+    """
+    return format_usd(over_usd) if over_usd > CENT_USD else NONE
 
 
 def _same(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
@@ -178,6 +198,13 @@ def _same(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
     kept = {*_KEPT, *_PER_SEQUENCE.values()} - {"fim_percent"}
     found = [name for name in shown if name not in kept]
     return [name for name in found if all(row[name] == rows[0][name] for row in rows)]
+
+
+def _empty(shown: Mapping[str, Column], rows: Sequence[Row]) -> Iterator[str]:
+    """Columns without a value in any row; the step time says that there is no optimum."""
+    for name, one in shown.items():
+        if name != _TIMES[0] and all(_cell(one, row[name]) == Cell(NONE) for row in rows):
+            yield name
 
 
 def _sequences(shown: Mapping[str, Column], rows: Sequence[Row]) -> float | None:
@@ -215,7 +242,7 @@ def _cell(one: Column, value: Any) -> Cell:
 
 def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     """What a narrow terminal loses: first what others say too, last the bandwidths."""
-    kept = {*_KEPT, *axes, OBJECTIVE}
+    kept = {*_KEPT, *axes, OBJECTIVE, _BEST + OVER_RULE}
     if len({row.get(OBJECTIVE) for row in rows}) == 1:
         kept.discard(OBJECTIVE)
         yield from (name for name in names if name == OBJECTIVE)

@@ -74,6 +74,9 @@ def _of(work: Work) -> str:
 
 def _among(results: Results) -> str:
     """Which rows have a place, where some optimum has none."""
+    if "bill_usd" in results.columns and not results.n_billed:
+        linear = "linear " * (results.manifest["spec"]["base"].get("prices", "linear") == "linear")
+        return f" ({linear}{results.plan_cost}; no row has a bill)"
     if results.by == _EFFECTIVE and results.n_unchecked:
         return f" among the {results.n_checked:,} rows with a time on their links"
     is_part = results.cost_column == "bill_usd" and n_unbilled(results)

@@ -299,11 +299,14 @@ class Points:
         if self.cost:
             cost = np.array([self.rows[i][self.cost] for i in places], dtype=np.float64)
         last = [self._last(i) for i in places]
-        return [places[i] for i in unbeaten_in_two(time, cost, np.array(last))]
+        ranks = {one: rank for rank, one in enumerate(sorted({*last}))}
+        then = np.array([ranks[one] for one in last], dtype=np.float64)
+        return [places[i] for i in unbeaten_in_two(time, cost, then)]
 
-    def _last(self, i: int) -> float:
-        """What decides between designs of equal bills and times."""
-        return (self.rows[i].get("cost_usd") or 0.0) if self.cost == "bill_usd" else 0.0
+    def _last(self, i: int) -> tuple[bool, float]:
+        """What decides between designs of equal bills and times: rules that a bill breaks first."""
+        own_usd = (self.rows[i].get("cost_usd") or 0.0) if self.cost == "bill_usd" else 0.0
+        return self.breaks_rule(i), own_usd
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
