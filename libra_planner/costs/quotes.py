@@ -137,6 +137,7 @@ class Quote:
     def source(self) -> str:
         """From whom and when, for people, and what others ask."""
         ends = f", valid until {self.valid_until}" if self.valid_until else ""
+        ends += f", from {self.moq:,} units on" if self.moq else ""
         note = f" ({self.terms})" if self.terms else ""
         note += ", chosen in the file" if self.is_chosen and self.others else ""
         also = f"; also quoted: {self.also}" if self.others else ""

@@ -50,12 +50,7 @@ CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
 _DAYS, _CSV = "lead_time_days", (".csv", ".txt")
-_FIXES = {
-    "discount": "write percent off the price, such as 8",
-    "moq": "write whole units, such as 500",
-    _DAYS: "write whole days, such as 84",
-}
-"""How to write numbers that are none, or out of their bounds."""
+_FIXES = {"discount": "write percent off the price, such as 8", "moq": "write whole units"}
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
 
@@ -223,8 +218,9 @@ def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
     fault = replace(fault, path=_ROW.sub("", fault.path))
     cell = rows[int(row[1])].get(fault.path) if row else None
     if fault.path in _NUMBERS and cell is not None:
-        fix = number_fix(cell, fault.path == _DAYS) if isinstance(cell, str) else ""
-        return replace(fault, fix=fix or _FIXES.get(fault.path, fault.fix))
+        text = f"{cell:.15g}" if isinstance(cell, float) else str(cell)
+        fix = number_fix(text, fault.path == _DAYS) or _FIXES.get(fault.path, fault.fix)
+        return replace(fault, fix=fix)
     if fault.got != "got nothing":
         return fault
     return replace(fault, expected="expected a value", fix="fill it in")

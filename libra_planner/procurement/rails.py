@@ -12,7 +12,9 @@ from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.cluster import RAIL_ONLY
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import RealizedDesign, realize
+from libra_planner.fabric.sizing import switch_port_Bps
 from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED
+from libra_planner.procurement.bill import SWITCH, Need, Parts
 from libra_planner.procurement.cluster import stack_bill
 from libra_planner.procurement.lines import FabricShop, Purchase
 from libra_planner.units import format_usd
@@ -54,7 +56,8 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
     """The cheapest other wiring of the rails, where it is a hundredth cheaper.
 
     Rails whose leaves have spines of their own or share them, and rails of one switch, which need
-    no spines. ``None`` also where a part has no price, and for designs without one stack.
+    no spines: of more ports than the plan says where the catalogue has them. ``None`` also where a
+    part has no price, and for designs without one stack.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
         return None
     own = stack_bill(bought, shop)
     found = []
-    for what, edit, other in _others(bought):
+    for what, edit, other in _others(bought, shop.parts):
         bill = stack_bill(other, shop)
         if not own.missing and not bill.missing:
             found.append(Rewired(what, edit, bill.total_usd, own.total_usd - bill.total_usd))
@@ -73,7 +76,7 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
     return best if best and best.saved_usd >= _MATERIAL * own.total_usd else None
 
 
-def _others(bought: Purchase) -> Iterator[tuple[str, str, Purchase]]:
+def _others(bought: Purchase, parts: Parts) -> Iterator[tuple[str, str, Purchase]]:
     """Other wirings, what makes them of the plan, and what they buy."""
     design, tiers = bought.design, bought.design.topology.stacks[0]
     settings = design.dimensions[tiers.start].settings
@@ -85,12 +88,14 @@ def _others(bought: Purchase) -> Iterator[tuple[str, str, Purchase]]:
         words = {RAIL: "spines of their own for every rail", RAIL_OPTIMIZED: "spines of all rails"}
         name = RAIL_ONLY if wiring == RAIL else wiring
         yield words[wiring], f"--set fabric.realization.wiring={name}", _bought(bought, built)
-    whole = _whole_rails(design)
+    whole = _whole_rails(design, parts)
     if whole is not None:
-        topology = whole.topology
+        topology, radix = whole.topology, whole.realization.switches[tiers.start]
         edit = f'--set "fabric.topology={topology}"'
         if any(topology.tiers):
             edit += f' --set "fabric.tiers=[{", ".join(map(str, topology.tiers))}]"'
+        if radix is not None and radix.switch_radix != settings.switch_radix:
+            edit += f" --set fabric.realization.switch_radix={radix.switch_radix}"
         names = zip(design.topology.tiers, design.topology.labels, strict=True)
         gone = " and ".join([tier or label for tier, label in names][tiers.start + 1 :])
         yield (
@@ -120,14 +125,20 @@ def _rewired(design: RealizedDesign, wiring: str) -> RealizedDesign | None:
     return None if is_less.any() else built
 
 
-def _whole_rails(design: RealizedDesign) -> RealizedDesign | None:
-    """One switch for every rail, where it has a port for every node; else ``None``."""
+def _whole_rails(design: RealizedDesign, parts: Parts) -> RealizedDesign | None:
+    """One switch for every rail, where one has a port for every node; else ``None``."""
     topology, links = design.topology, design.realization
     first, last = topology.stacks[0].start, topology.stacks[0].stop
     settings = links.switches[first]
     n_nodes = topology.n_npus // math.prod(topology.sizes[:first])
-    if settings is None or last != topology.n_dims or n_nodes > settings.switch_radix:
+    if settings is None or last != topology.n_dims:
         return None
+    if n_nodes > settings.switch_radix:
+        need = Need((SWITCH,), switch_port_Bps(settings, design.dimensions[first].nic_Bps), n_nodes)
+        sold = () if settings.parts else parts.fitting(need)
+        if not sold:
+            return None
+        settings = replace(settings, switch_radix=sold[0].n_ports)
     own = replace(topology.dimensions[first], size=n_nodes)
     merged = replace(topology, dimensions=(*topology.dimensions[:first], own))
     switches = (*links.switches[:first], replace(settings, wiring=RAIL))

@@ -89,7 +89,7 @@ def test_figures_in_the_prose_of_tutorials_are_printed_today(run, tmp_path, monk
     (assumed,) = re.findall(r"(\d+)% of its price is assumed", said)
     assert f"{assumed} % of that price is assumed" in text
     changes = Path("report/report-would-change.csv").read_text(encoding="utf-8")
-    (factor,) = re.findall(r"price of nic-200g,.*\((\d\.\d)\d?x\)", changes)
+    (factor,) = re.findall(r"price of nic-200g,.*\((\d\.\d\d)x\)", changes)
     (shorter,) = re.findall(r"step time of B,.*\(-(\d\.\d)%\)", changes)
     assert f"{factor} times as much as listed" in text
     assert f"{shorter} % shorter" in text

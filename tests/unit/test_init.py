@@ -87,7 +87,8 @@ def test_equal_groups_fill_the_leaves_and_a_near_count_is_told(run) -> None:
 def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
     """64 nodes: 16 leaves and 8 spines of 64 ports, or one switch for each of 8 rails.
 
-    115 nodes of 5 leaves a rail: 40 leaves of 23 links up share 23 spines; apart, 2 each are 16.
+    145 nodes of 5 leaves a rail: 40 leaves of 29 links up share 29 spines; apart, 3 each are 24.
+    128 nodes: 48 switches of 64 ports, or 8 of 128, which the catalogue has.
     """
     assert run("init", *MODEL, "--npus", "512").code == 0
     said = '--set "fabric.topology=SW(8)_SW(64)" --set "fabric.tiers=[node, leaf]"'
@@ -101,12 +102,19 @@ def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
     assert other["step_time_s"] == pytest.approx(own["step_time_s"], rel=1e-9)
     assert not any("rails" in note for note in other["notes"])
     edit = ("--set", "fabric.realization.wiring=rail_only")
-    told = run("init", *MODEL, "--npus", "920", "--force")
+    told = run("init", *MODEL, "--npus", "1160", "--force")
     assert (
-        f"$6.82M of switches, cables and optics in place of $7.25M ({shlex.join(edit)})" in told.err
+        f"$8.09M of switches, cables and optics in place of $8.38M ({shlex.join(edit)})" in told.err
     )
-    apart = ("--set", "parallelism={tp: 4, dp: 230}", "--policy", "spray")
-    for more, n in (((), 40 + 23), (edit, 40 + 8 * 2)):
+    apart = ("--set", "parallelism={tp: 4, dp: 290}", "--policy", "spray")
+    for more, n in (((), 40 + 29), (edit, 40 + 8 * 3)):
+        assert f"training network: {n} switches" in run("check", "plan.yaml", *apart, *more).out
+    large = '--set "fabric.topology=SW(8)_SW(128)" --set "fabric.tiers=[node, leaf]"'
+    large += " --set fabric.realization.switch_radix=128"
+    assert f"{large}, and no rule on spine" in run("init", *MODEL, "--npus", "1024", "--force").err
+    apart = ("--set", "parallelism={tp: 4, dp: 256}", "--policy", "spray")
+    edit = (*shlex.split(large), "--set", "constraints=[leaf == 50 GB/s]")
+    for more, n in (((), 32 + 16), (edit, 8)):
         assert f"training network: {n} switches" in run("check", "plan.yaml", *apart, *more).out
     assert "wiring" not in run("init", *MODEL, "--npus", "2048", "--force").err
 

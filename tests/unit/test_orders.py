@@ -540,6 +540,7 @@ def test_an_offer_counts_where_its_least_order_is_met(moq, seller, usd, tmp_path
     [one] = found.candidates
     [price] = {x.part.price for x in one.bill.lines if x.part.name == "nic-400g"}
     assert (price.seller, price.usd) == (seller, usd)
+    assert ("from 1,045 units on" in price.source) == (seller == "Bulk")
     made = report_payload(found, [])
     assert not any("moq" in x for x in made["decision"]["recommendation"]["open_points"])
     why = {x["seller"]: (x["why"], x["change_usd"]) for x in made["offers"]}
@@ -580,3 +581,34 @@ def test_in_a_comparison_a_part_has_the_price_that_every_design_can_order_at(tmp
         else None
     )
     assert offer is None or offer.reason == "sells from 2,000; not every design needs so many"
+
+
+OTHER = """\
+kind: parts
+base: parts
+source: offers
+as_of: "2026-11"
+parts:
+  wide:
+    kind: switch
+    description: a switch of 64 ports of 400 Gbit/s
+    port_speed: 400 Gbps
+    n_ports: 64
+    power_W: 747
+    rack_units: 1
+    spare_fraction: 0.02
+    price: {amount: 60000, confidence: quoted, as_of: "2026-11", source: offer 1}
+"""
+
+
+def test_an_offer_that_cannot_be_ordered_chooses_no_part(tmp_path) -> None:
+    """Wide switches at $30,000 are sold from 500 on, else at $70,000: the other one is bought."""
+    (tmp_path / "own.yaml").write_text(OTHER)
+    rows = ("wide,30000,Bulk,2026-11-02,500", "wide,70000,Acme,2026-11-02,")
+    more = "switch-64x400g,45500,Acme,2026-11-02,"
+    (tmp_path / "q.csv").write_text("\n".join(["item,price,seller,date,moq", *rows, more]))
+    given = ("--parts", str(tmp_path / "own.yaml"), "--prices", str(tmp_path / "q.csv"))
+    [one] = compared_by(NAMES[0], *given).candidates
+    bought = {x.part.name: x.part.unit_usd for x in one.bill.lines if x.part.n_ports == 64}
+    assert bought["switch-64x400g"] == 45500
+    assert "wide" not in bought

@@ -217,7 +217,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
     tell_kept(kept)
     if options.workload:
         say((f"{options.workload} is {model} now: edit it into your own.",), sys.stderr)
-    say(_network_words(first, wasted), sys.stderr)
+    say(_network_words(first, wasted, options.output), sys.stderr)
     if options.prices:
         ask = f"Fill in {options.prices} (rows left empty count for nothing), then add"
         say(
@@ -228,7 +228,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
     say((f"next: {command}",), sys.stderr)
 
 
-def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
+def _network_words(first: FirstPlan, wasted: FreePorts | None, plan: str) -> Iterator[str]:
     """What became of the taper, and what stays free."""
     if first.n_groups == 1 and first.taper != 1:
         yield f"All {first.n_nodes} nodes share a leaf of every rail: there is no taper."
@@ -240,4 +240,4 @@ def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
     for words in first.notes:
         yield f"{words[:1].upper()}{words[1:].removesuffix('.')}."
     if wasted is not None:
-        yield f"At list prices {free_ports_text(wasted)}"
+        yield f"At list prices {free_ports_text(wasted, plan=plan)}"
