@@ -142,7 +142,8 @@ def nic_Bps(npu: str, text: str) -> float:
     Raises
     ------
     SpecError
-        For what is no speed, is slower than any NIC, or as fast as the NPU's scale-up domain.
+        For what is no speed, slower than any NIC, faster than those sold, or as fast as the NPU's
+        scale-up domain.
 
     Examples
     --------
@@ -151,9 +152,21 @@ def nic_Bps(npu: str, text: str) -> float:
     """
     speed_Bps, domain = nic_bytes_per_s(text), _domain(npu)
     if speed_Bps < domain.npu_Bps:
-        return speed_Bps
+        return _sold_Bps(text, speed_Bps)
     most = f"{domain.npu_Bps / GBIT_PER_S_BPS:g} Gbit/s of {domain.name}"
     raise SpecError(Fault(f"got {text}", f"expected less than the {most}", "write e.g. 400Gbps"))
+
+
+def _sold_Bps(text: str, speed_Bps: float) -> float:
+    """A speed that a NIC of the catalogue has, or a slower one; of bits that were meant, a hint."""
+    most, speed = _SOLD_GBPS[-1], speed_Bps / GBIT_PER_S_BPS
+    if speed <= most * (1 + 1e-9):
+        return speed_Bps
+    meant = speed_Bps / BYTES_PER_S_PER_GBPS
+    is_meant = "B" in text and meant <= most
+    fix = f"{meant:g} GB/s are {speed:,.12g} Gbps; write {meant:g}Gbps?" if is_meant else ""
+    expected = f"expected at most {most} Gbps, the fastest NIC of the price book"
+    raise SpecError(Fault(f"got {text}", expected, fix or f"write e.g. {most}Gbps"))
 
 
 def taper_of(text: str) -> float | None:
@@ -313,10 +326,8 @@ class FirstPlan:
         if any(math.isclose(speed, one) for one in _SOLD_GBPS):
             return ""
         sold = ", ".join(map(str, _SOLD_GBPS[:-1])) + f" and {_SOLD_GBPS[-1]}"
-        next_up = next((one for one in _SOLD_GBPS if one > speed), None)
+        next_up = next((one for one in _SOLD_GBPS if one > speed), _SOLD_GBPS[-1])
         follows = f"a bill pays for {next_up} Gbit/s, which then run at {speed:.12g}"
-        if next_up is None:
-            follows = "no bill has a price of its parts"
         return f"No price book sells a NIC of {speed:.12g} Gbit/s, but {sold}: {follows}."
 
     @property
