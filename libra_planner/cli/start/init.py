@@ -240,4 +240,4 @@ def _network_words(first: FirstPlan, wasted: FreePorts | None) -> Iterator[str]:
     for words in first.notes:
         yield f"{words[:1].upper()}{words[1:].removesuffix('.')}."
     if wasted is not None:
-        yield f"At list prices {free_ports_text(wasted)}"
+        yield f"At list prices {free_ports_text(wasted, is_brief=True)}"
