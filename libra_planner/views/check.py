@@ -24,6 +24,7 @@ from libra_planner.step.collectives.models import Balanced
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import cells, plan, spread
 from libra_planner.views.bought.racks import rack_notes
+from libra_planner.views.bought.whole_ports import unsold_notes
 from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.failures import LEAST_FOR_HISTOGRAM
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
@@ -208,6 +209,7 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"plan's model does not count; without pxn: false in schedules they go through the "
             f"scale-up domain first"
         )
+    yield from unsold_notes(problem, checked.links.bandwidth_Bps)
     yield from rack_notes(problem, checked.links.bandwidth_Bps)
     yield from built_notes(design)
     if realization is not None:

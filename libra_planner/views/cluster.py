@@ -285,7 +285,9 @@ def _moved(network: ClusterNetwork, grown: ClusterNetwork) -> str:
     return f"; {' and '.join(said)} move" if said else "; no cable moves"
 
 
-def free_ports_text(found: FreePorts, words: Sequence[str] = (), plan: str = PLAN) -> str:
+def free_ports_text(
+    found: FreePorts, words: Sequence[str] = (), plan: str = PLAN, *, is_brief: bool = False
+) -> str:
     """What a design pays for free ports, and how to have fewer switches.
 
     That is a plan where one has them, else the command that sizes such a network.
@@ -295,6 +297,7 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = (), plan: str = PLA
     found : of the design.
     words : options of other commands that say where prices are from.
     plan : the path or the name of the design's plan.
+    is_brief : without a plan whose model does not know its leaves: the command alone.
     """
     network, of = found.network, f"{found.n_free_ports:,} of {found.n_ports:,} ports"
     free, saved = round_usd(found.usd).shown, round_usd(found.less_usd).shown
@@ -303,12 +306,21 @@ def free_ports_text(found: FreePorts, words: Sequence[str] = (), plan: str = PLA
     tapers = " and ".join(f"{taper:.4g}:1" for taper in network.tapers)
     at = f" at {tapers}" * bool(tapers)
     command = shlex.join(fabric_command(network.order, (*part_words(found.parts), *words)))
-    if found.refill is not None:
-        is_same = found.refill.n_switches == {k: n for k, n in network.clos.n_switches.items() if n}
-        at, sizes = (at, f" {command} sizes it.") if is_same else ("", "")
-        bill = f"a bill that is {saved} less: {_refill_text(found.refill, plan)}"
-        return f"{head}{nodes}{at}, {bill}{sizes}"
-    return f"{head}{nodes}{at}, {saved} less: {command}. {_as_plan(network)}"
+    refill = found.refill
+    if refill is None:
+        return f"{head}{nodes}{at}, {saved} less: {command}. {_as_plan(network)}"
+    is_same = refill.n_switches == {k: n for k, n in network.clos.n_switches.items() if n}
+    bill = f"{at * is_same}, a bill that is {saved} less: "
+    if is_brief and not refill.is_stack:
+        return f"{head}{nodes}{bill}{command}. {_UNEQUAL}"
+    sizes = f" {command} sizes it." * is_same
+    return f"{head}{nodes}{bill}{_refill_text(refill, plan)}{sizes}"
+
+
+_UNEQUAL = (
+    "Its leaves hold no equal groups, so that a step may take longer: a report names the plan to "
+    "check."
+)
 
 
 def _refill_text(found: Refill, plan: str) -> str:

@@ -26,7 +26,9 @@ from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.training import memory
 from libra_planner.views.training.step import (
     LEAST_FRACTION,
+    busy_fractions,
     computed_shares,
+    links_hint,
     step_lines,
     step_payload,
 )
@@ -90,8 +92,6 @@ def _change(change: float, text: Callable[[float], str], less: str, more: str) -
 
 _BINDING = 1e-6
 """Relative slack below which a rule binds."""
-_IDLE = 0.005
-"""Share of a step below which an NPU sends next to nothing."""
 _SHOWN_GAP = 1e-9
 """Smaller gaps are shown as this: their digits are rounding."""
 _BETTER = {
@@ -186,13 +186,6 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **attributes(problem, "settings"),
         "notes": list(plan.built_notes(problem, evaluation.bandwidth_bytes_per_s)),
     }
-
-
-def busy_fractions(problem: Problem, evaluation: Evaluation) -> list[float | None]:
-    """By dimension, the share of a step in which an NPU of the fullest stage sends over it."""
-    busy_s = problem.step.busy_s(evaluation.bandwidth_bytes_per_s)
-    shares = busy_s / evaluation.step_time_s
-    return [None if np.isnan(one) else float(one) for one in shares]
 
 
 def bandwidths_GBps(bandwidth_bytes_per_s: Array) -> list[float]:
@@ -353,24 +346,6 @@ def rule_texts(problem: Problem) -> list[str]:
     """The rules of a plan, each once, with its bounds on the step time."""
     limits = [limit.text for limit in problem.step_time_limits]
     return list(dict.fromkeys([rule.text for rule in problem.rules] + limits))
-
-
-def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
-    """The share of a whole model's step in which NPUs send through switches.
-
-    That is what hashing may stretch, be it exposed or hidden behind compute.
-    """
-    if problem.step.whole_training is None:
-        return
-    shares = zip(problem.topology.labels, busy_fractions(problem, evaluation), strict=True)
-    routed = zip(problem.links.networks, shares, strict=True)
-    sent = {label: share or 0.0 for has_links, (label, share) in routed if has_links}
-    listed = " and ".join(f"{x} for {share:.0%}" for x, share in sent.items() if share > _IDLE)
-    if listed:
-        yield (
-            f"In the model: NPUs send over {listed} of the step; flows that share links may "
-            "stretch that: check PLAN tells by how much"
-        )
 
 
 def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:

@@ -20,8 +20,8 @@ from libra_planner.tui.screens.bars import traded_bandwidth
 from libra_planner.tui.starts import equal_split_GBps
 from libra_planner.tui.tables import RowTable
 from libra_planner.units import format_time, format_usd
-from libra_planner.views.design import busy_fractions, evaluate_payload
-from libra_planner.views.training.step import PARTS
+from libra_planner.views.design import evaluate_payload
+from libra_planner.views.training.step import PARTS, busy_fractions
 from tests.tui.conftest import PLAN, Driver, command, drive
 
 

@@ -117,7 +117,9 @@ def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
     assert switches == [16, 3]
     told = run("init", *asked, "2048", "--taper", "2", "-o", "t2.yaml").err
     assert "1,024 of 4,096 ports of its leaves stay free" in told
-    assert "libra-planner fabric --hosts 256 --nic 400Gbps --taper 2" in told
+    sized = "libra-planner fabric --hosts 256 --nic 400Gbps --taper 2. "
+    assert f"{sized}Its leaves hold no equal groups, so that a step may take longer" in told
+    assert "--set" not in told
 
 
 def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(bought) -> None:

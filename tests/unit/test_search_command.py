@@ -224,7 +224,7 @@ def test_a_spine_and_a_memory_that_may_not_do_are_marked(auto: str, run) -> None
     shown = run("search", auto, "--top", "3").out
     assert (shown.count(" !  "), shown.count(" ? ")) == (sum(thin), sum(doubt))
     assert "\n! a tier thinner than 4:1 to the one inside" in shown
-    room = "? memory whose distance from the 85.500 GB of an NPU is less than the 7%"
+    room = "? fits the 85.500 GB of an NPU by less than the 7% that such figures are off"
     assert (f"\n{room}" in shown) == any(doubt)
     own = run("optimize", auto, "--json").payload
     assert own["memory_is_certain"] == found["best"][0]["memory_is_certain"]

@@ -21,6 +21,7 @@ from libra_planner.reading.bundled import example
 from libra_planner.routing.policy import Policy
 from libra_planner.search.plans import plan_search
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.views.training.memory import brief_verdict
 from libra_planner.views.training.memory import verdict as memory_verdict
 from libra_planner.workload.strategy import PipelineSchedule, Recompute
 
@@ -233,6 +234,7 @@ def test_memory_that_only_just_suffices_is_not_certain(tmp_path: Path) -> None:
         (training,) = _plan(tmp_path, f"npu={{name: h100-sxm, memory: {room}}}").step.trainings
         verdict = memory_verdict(training.memory)
         assert ("less than the 7% that such figures are off: not certain" in verdict) == is_tight
+        assert brief_verdict(training.memory).endswith("fits, not certain" if is_tight else "fits")
 
 
 def test_exchanges_have_numbers_and_ways_of_their_own(tmp_path: Path) -> None:

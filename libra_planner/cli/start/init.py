@@ -240,4 +240,4 @@ def _network_words(first: FirstPlan, wasted: FreePorts | None, plan: str) -> Ite
     for words in first.notes:
         yield f"{words[:1].upper()}{words[1:].removesuffix('.')}."
     if wasted is not None:
-        yield f"At list prices {free_ports_text(wasted, plan=plan)}"
+        yield f"At list prices {free_ports_text(wasted, plan=plan, is_brief=True)}"

@@ -17,6 +17,7 @@ from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import SwitchSettings
 from libra_planner.inputs.first.groups import near_count
+from libra_planner.inputs.first.nics import SOLD_GBPS, sold_Bps, unsold_words
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nics_of, nodes_per_leaf
 from libra_planner.plain_text import visible
@@ -36,8 +37,6 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS, format_usd
 _DTYPE = "bf16"
 PRICES = "clos-2026"
 """Price book of a first plan."""
-_SOLD_GBPS = (100, 200, 400, 800)
-"""Speeds of NICs in the bundled catalogue."""
 _RADIX = SwitchSettings().switch_radix
 _MOST_GROUPS = _RADIX
 """Leaves of a rail that spines of one switch each join."""
@@ -142,7 +141,8 @@ def nic_Bps(npu: str, text: str) -> float:
     Raises
     ------
     SpecError
-        For what is no speed, is slower than any NIC, or as fast as the NPU's scale-up domain.
+        For what is no speed, slower than any NIC, faster than those sold, or as fast as the NPU's
+        scale-up domain.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def nic_Bps(npu: str, text: str) -> float:
     """
     speed_Bps, domain = nic_bytes_per_s(text), _domain(npu)
     if speed_Bps < domain.npu_Bps:
-        return speed_Bps
+        return sold_Bps(text, speed_Bps)
     most = f"{domain.npu_Bps / GBIT_PER_S_BPS:g} Gbit/s of {domain.name}"
     raise SpecError(Fault(f"got {text}", f"expected less than the {most}", "write e.g. 400Gbps"))
 
@@ -304,20 +304,12 @@ class FirstPlan:
     def _sold_Gbps(self) -> tuple[int, ...]:
         """The NIC, and the next slower one, of those that are sold."""
         most = self.nic_Bps / GBIT_PER_S_BPS
-        return tuple(speed for speed in _SOLD_GBPS if speed <= most)[-2:]
+        return tuple(speed for speed in SOLD_GBPS if speed <= most)[-2:]
 
     @property
     def unsold_words(self) -> str:
         """That nobody sells its NIC, which ones are sold, and what follows; else empty."""
-        speed = self.nic_Bps / GBIT_PER_S_BPS
-        if any(math.isclose(speed, one) for one in _SOLD_GBPS):
-            return ""
-        sold = ", ".join(map(str, _SOLD_GBPS[:-1])) + f" and {_SOLD_GBPS[-1]}"
-        next_up = next((one for one in _SOLD_GBPS if one > speed), None)
-        follows = f"a bill pays for {next_up} Gbit/s, which then run at {speed:.12g}"
-        if next_up is None:
-            follows = "no bill has a price of its parts"
-        return f"No price book sells a NIC of {speed:.12g} Gbit/s, but {sold}: {follows}."
+        return unsold_words(self.nic_Bps)
 
     @property
     def _port_speed(self) -> str:

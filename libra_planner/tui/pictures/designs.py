@@ -20,10 +20,9 @@ from libra_planner.step.model_training import ModelTraining
 from libra_planner.tui.pictures import shapes
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views import cells
-from libra_planner.views.design import busy_fractions
 from libra_planner.views.plan import taper_texts
 from libra_planner.views.renderers.terminal import rich_table
-from libra_planner.views.training.step import step_payload
+from libra_planner.views.training.step import busy_fractions, step_payload
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint

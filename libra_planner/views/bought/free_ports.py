@@ -96,7 +96,8 @@ def _text(problem: Problem, option: FabricOption, found: FreePorts, *, is_best: 
     """How many ports stay free, and what fills them."""
     free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports stay free"
     then = "" if is_best else ", and would then come before this option"
-    plan = f"; its plan is {found.setting}" if found.refill else ""
+    longer = "; where leaves hold no equal groups a step may take longer: check tells"
+    plan = f"; its plan is {found.setting}" if found.refill else longer
     return (
         f"{option.text(problem.topology.tiers)}: {free} at the groups of this plan, and a network "
         f"of fewer switches ({tiers_text(found.n_switches)}) costs "

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MORE = 1.05
 """Bandwidth over what is asked for, up to which nothing is said."""
+_TOLD = ("nic", "switch")
+"""Kinds of parts that are named where nobody sells them."""
 _NEAR_FRACTION = 0.05
 """Difference of two prices of a network up to which one of them is enough."""
 
@@ -218,8 +220,27 @@ def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     if whole is not None and whole.fault:
         yield f"It cannot be built: {whole.fault}"
     yield from _fast_notes(problem, asked_Bps)
+    yield from unsold_notes(problem, asked_Bps)
     if whole is not None:
         yield from _more_notes(problem, asked_Bps, whole)
+
+
+def unsold_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
+    """Parts of a network that nobody sells, such as NICs of a speed that the catalogue has not.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> port = "fabric.realization={port_speed: 3200 Gbps, wiring: rail_only}"
+    >>> for note in unsold_notes(lp.load_plan("0e_rails_2to1", [port]), [450e9, 400e9, 400e9]):
+    ...     print(note)
+    the parts catalogue sells no nic at 3200 Gbit/s and no switch of 64 ports at 3200 Gbit/s: a ...
+    """
+    whole = whole_ports(problem, bandwidth_bytes_per_s)
+    missing = whole.network.missing if whole is not None and whole.network is not None else ()
+    if names := [f"no {one.name}" for one in missing if one.kind in _TOLD]:
+        listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        yield f"the parts catalogue sells {listed}: a report of this plan refuses them"
 
 
 def _fast_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:

@@ -104,8 +104,8 @@ def _memory_note(texts: Sequence[str], room_bytes: float | None) -> Iterator[str
     """What that sign means, where one of the texts has it."""
     if room_bytes is not None and any(text.endswith(_DOUBT) for text in texts):
         yield (
-            f"{_DOUBT.strip()} memory whose distance from the {format_bytes(room_bytes)} of an NPU "
-            f"is less than the {MEMORY_ERROR_FRACTION:.0%} that such figures are off: not certain"
+            f"{_DOUBT.strip()} fits the {format_bytes(room_bytes)} of an NPU by less than the "
+            f"{MEMORY_ERROR_FRACTION:.0%} that such figures are off: not certain"
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE, Share
@@ -27,6 +29,8 @@ COUNTED = "full attention counted"
 """What shows beside an MFU: others count half of it, or 6 FLOPs per parameter alone (C18)."""
 LEAST_FRACTION = 5e-4
 """Parts of a step below it are not listed."""
+_IDLE = 0.005
+"""Share of a step below which an NPU sends next to nothing."""
 _COMPUTED = ("compute_s", "uneven_stages_s", "bubble_s", "optimizer_s")
 """Parts that no communication has."""
 
@@ -86,3 +90,28 @@ def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         f"{found['model_TFLOPps_per_npu']:,.0f} TFLOP/s per NPU, MFU [bold]{found['mfu']:.1%}[/] "
         f"({COUNTED})"
     )
+
+
+def busy_fractions(problem: Problem, evaluation: Evaluation) -> list[float | None]:
+    """By dimension, the share of a step in which an NPU of the fullest stage sends over it."""
+    busy_s = problem.step.busy_s(evaluation.bandwidth_bytes_per_s)
+    shares = busy_s / evaluation.step_time_s
+    return [None if np.isnan(one) else float(one) for one in shares]
+
+
+def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """The share of a whole model's step in which NPUs send through switches.
+
+    That is what hashing may stretch, be it exposed or hidden behind compute.
+    """
+    if problem.step.whole_training is None:
+        return
+    shares = zip(problem.topology.labels, busy_fractions(problem, evaluation), strict=True)
+    routed = zip(problem.links.networks, shares, strict=True)
+    sent = {label: share or 0.0 for has_links, (label, share) in routed if has_links}
+    listed = " and ".join(f"{x} for {share:.0%}" for x, share in sent.items() if share > _IDLE)
+    if listed:
+        yield (
+            f"In the model: NPUs send over {listed} of the step; flows that share links may "
+            "stretch that: check PLAN tells by how much"
+        )
