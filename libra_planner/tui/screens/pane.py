@@ -96,6 +96,9 @@ class Pane(Container):
     FIRST: ClassVar[str] = "DataTable"
     """The widget that keys should go to when the screen is entered."""
 
+    WAITS: ClassVar[bool] = False
+    """Whether it is empty until the plan is read, and says how far that is."""
+
     @property
     def cockpit(self) -> Host:
         """The application."""
