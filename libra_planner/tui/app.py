@@ -300,20 +300,9 @@ class Cockpit(KeysInTurn):
     def on_progress(self, event: work.Progress) -> None:
         if event.ticket in self.workshop.running():
             self._status.progress(event.ticket.label, event.words)
-            if event.ticket.kind == "read":
-                self._show_search(event.words)
+            self.pane.follow(event.ticket.kind, event.words)
             if event.part is not None:
                 event.ticket.partly(event.part)
-
-    def _show_search(self, words: str) -> None:
-        """How far the search of a plan's strategy is, on a page that has nothing else to show."""
-        self.session.read_so_far = words
-        if self.session.problem is None:
-            self.no_figures = self.session.without("figures")
-            if isinstance(self.pane, DesignPane):
-                self.pane.show_figures()
-            elif self.pane.WAITS:
-                self.pane.show_session()
 
     def on_finished(self, event: work.Finished) -> None:
         if not self.screen_stack or not self.screen_stack[0].query(StatusLine):  # Being left.
