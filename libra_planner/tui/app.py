@@ -205,9 +205,8 @@ class Cockpit(KeysInTurn):
         """Open another plan; pins stay."""
         self.session = self.session.followed_by(path, edits or Edits())
         self.session.came_from(origin)
-        self.evaluation, self.no_figures = None, "reading the plan ..."
+        self.evaluation, self.no_figures, self._waiting = None, "reading the plan ...", []
         self.workshop.cancel_all()
-        self._waiting = []
         self.read(opening=True)
 
     def load_pin(self, pin: Pin) -> None:
