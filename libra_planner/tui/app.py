@@ -205,9 +205,8 @@ class Cockpit(KeysInTurn):
         """Open another plan; pins stay."""
         self.session = self.session.followed_by(path, edits or Edits())
         self.session.came_from(origin)
-        self.evaluation, self.no_figures = None, "reading the plan ..."
+        self.evaluation, self.no_figures, self._waiting = None, "reading the plan ...", []
         self.workshop.cancel_all()
-        self._waiting = []
         self.read(opening=True)
 
     def load_pin(self, pin: Pin) -> None:
@@ -300,6 +299,7 @@ class Cockpit(KeysInTurn):
     def on_progress(self, event: work.Progress) -> None:
         if event.ticket in self.workshop.running():
             self._status.progress(event.ticket.label, event.words)
+            self.pane.follow(event.ticket.kind, event.words)
             if event.part is not None:
                 event.ticket.partly(event.part)
 

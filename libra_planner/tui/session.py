@@ -323,6 +323,7 @@ class Session:
     problem : of the last valid settings: figures belong to these.
     pins, baseline : designs kept for comparison, and which one the others are compared to.
     frontier : what was found last, of the plan as it stands or before it was edited.
+    read_so_far : how far the search is that finds the strategy of the plan being read.
     """
 
     path: Path
@@ -337,6 +338,7 @@ class Session:
     _undo: list[Edits] = field(default_factory=list)
     _redo: list[Edits] = field(default_factory=list)
     _subject: str | None = None
+    read_so_far: str = ""
     _n_pinned: int = 0
     _origins: dict[Edits, tuple[str, Any]] = field(default_factory=dict)
 
@@ -356,9 +358,11 @@ class Session:
         return self.reading.faults if self.reading else ()
 
     def without(self, what: str) -> str:
-        """Why there is none of something that every valid plan has."""
+        """Why there is none of what every valid plan has: what it waits for, or faults."""
         being_read = self.reading is None or self.reading.settings != self.edits.settings
-        return LOADING if being_read else f"no {what}: the plan has faults"
+        if not being_read:
+            return f"no {what}: the plan has faults"
+        return f"searching the best strategy: {self.read_so_far}" if self.read_so_far else LOADING
 
     @property
     def searches_strategy(self) -> bool:
@@ -414,7 +418,7 @@ class Session:
 
     def accept(self, reading: Reading, bandwidth_GBps: Bandwidth | None = None) -> None:
         """Take what came of reading the settings; a valid plan gets a design of its size."""
-        self.reading = reading
+        self.reading, self.read_so_far = reading, ""
         if reading.problem is None:
             return
         self.problem = reading.problem

@@ -29,7 +29,6 @@ from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.failures import LEAST_FOR_HISTOGRAM
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import (
-    HIGH_FLOOR_PERCENT,
     algorithm_head,
     algorithm_lines,
     algorithms_payload,
@@ -37,6 +36,7 @@ from libra_planner.views.phases import (
     contention_lines,
     exposed_table,
     floor_lines,
+    high_floor_legend,
     phase_table,
     phases_payload,
     same_line,
@@ -361,9 +361,7 @@ def _fim_lines(report: CheckReport) -> Iterator[str]:
     if not np.isnan([one.fim_percent for one in report.dimensions]).all():
         yield "FIM: how far links between switches are from equally many flows, 0 where all are;"
         yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
-    if any(one.fim_floor_percent >= HIGH_FLOOR_PERCENT for one in report.dimensions):
-        yield "a high floor: too few whole flows for so many links. FIM then says little of time:"
-        yield "worst GB/s and slowdown below say what it costs"
+    yield from high_floor_legend(report)
     if any(one.ideal_efficiency > _WHOLE for one in report.dimensions):
         yield "more than whole links have: collectives send less over them than the model counts"
 

@@ -260,12 +260,19 @@ def phase_table(report: CheckReport) -> Table | None:
     return table("", title, (*names, *rates), rows, left=left, dispensable=dispensable)
 
 
+def high_floor_legend(report: CheckReport) -> Iterator[str]:
+    """What a floor means that is far above 0, where there is one."""
+    if any(one.fim_floor_percent >= _HIGH_FLOOR_PERCENT for one in report.dimensions):
+        yield "a high floor: too few whole flows for so many links. FIM then says little of time:"
+        yield "worst GB/s and slowdown below say what it costs"
+
+
 def floor_lines(report: CheckReport) -> Iterator[str]:
     """Where FIM is near a high floor and collectives are slow all the same: why, and what helps."""
     found: dict[str, list[tuple[float, float, str]]] = {}
     for (phase, users), spread in zip(report.phases, report.spreads, strict=True):
         slowdown = distribution(spread["slowdown"]).mean
-        if phase.fim_floor_percent >= HIGH_FLOOR_PERCENT and slowdown > _STRETCHED:
+        if phase.fim_floor_percent >= _HIGH_FLOOR_PERCENT and slowdown > _STRETCHED:
             named = ((slowdown, phase.fim_floor_percent, name) for name in labels(users))
             found.setdefault(phase.label, []).extend(named)
     for label, rows in found.items():
@@ -278,7 +285,7 @@ def floor_lines(report: CheckReport) -> Iterator[str]:
         )
 
 
-HIGH_FLOOR_PERCENT = 50.0
+_HIGH_FLOOR_PERCENT = 50.0
 """From which FIM tells little of what routing costs: it is mostly that of idle links."""
 _STRETCHED = 1.05
 """Slowdown from which it is worth a line."""

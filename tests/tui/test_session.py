@@ -177,6 +177,8 @@ def test_rules_come_before_advice_about_switches(plan_file: Path) -> None:
 def test_what_is_missing_is_being_read_or_has_faults(plan_file: Path) -> None:
     session = Session(plan_file)
     assert session.without("links") == "loading the plan ..."
+    session.read_so_far = "3 of 9 strategies have a bound"
+    assert session.without("links") == "searching the best strategy: 3 of 9 strategies have a bound"
     session.edit("cost_model", "no-such-book")
     reread(session)
     assert session.without("links") == "no links: the plan has faults"

@@ -176,6 +176,8 @@ _CARDS = ("headline", "proof", "worth", "waits", "notes")
 class DesignPane(Pane):
     """The first screen."""
 
+    WAITS = True
+
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm, Choice)
 
     _form_of: Reading | None = None
@@ -270,6 +272,9 @@ class DesignPane(Pane):
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         panel.border_title = f"{count} (f: first field, O: open another)"
         self.query_one("#faults-text", Static).update(Text("\n".join(map(str, faults))))
+
+    def show_waiting(self) -> None:
+        self.show_figures()
 
     def show_figures(self) -> None:
         """Figures of the design on screen."""

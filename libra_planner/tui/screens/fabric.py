@@ -41,6 +41,8 @@ _BLANK_S = 0.2
 class FabricPane(Pane):
     """The fourth screen."""
 
+    WAITS = True
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "next_policy", "Policy", show=True),
         Binding("n", "next_seed(1)", "Next seed", show=True),

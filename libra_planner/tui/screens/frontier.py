@@ -51,6 +51,8 @@ def _columns(found: Frontier, shown: Table) -> tuple[Any, ...]:
 class FrontierPane(Pane):
     """The third screen."""
 
+    WAITS = True
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "toggle_log", "Log axes", show=True),
         Binding("r", "compute", "Again", show=True),

@@ -96,6 +96,9 @@ class Pane(Container):
     FIRST: ClassVar[str] = "DataTable"
     """The widget that keys should go to when the screen is entered."""
 
+    WAITS: ClassVar[bool] = False
+    """Whether it is empty until the plan is read, and says how far that is."""
+
     @property
     def cockpit(self) -> Host:
         """The application."""
@@ -108,6 +111,19 @@ class Pane(Container):
 
     def show_session(self) -> None:
         """Bring everything up to date; called when the screen is seen or the plan changes."""
+
+    def follow(self, kind: str, words: str) -> None:
+        """Show how far the search of a strategy is, while there is nothing else to show."""
+        if kind != "read":
+            return
+        self.session.read_so_far = words
+        if self.WAITS and self.session.problem is None:
+            self.cockpit.no_figures = self.session.without("figures")
+            self.show_waiting()
+
+    def show_waiting(self) -> None:
+        """Show what the screen waits for."""
+        self.show_session()
 
     def take_focus(self) -> None:
         """Focus what keys should go to; called when the screen is entered."""
