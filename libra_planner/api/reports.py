@@ -31,6 +31,7 @@ from libra_planner.views.report.compose import (
     FORMATS,
     decision_lines,
     documents,
+    is_own_table,
     report_payload,
 )
 
@@ -46,8 +47,8 @@ class Report(Shown):
     ----------
     comparison : what it says.
     files : that were written.
-    kept : what was there under their names, and is now called something else.
-    others : files of another report that stand in the folder, untouched.
+    kept : what was there of an earlier report, and is now called ``.bak``.
+    others : files that may be of another report and stand in the folder, untouched.
     """
 
     comparison: Comparison = field(repr=False)
@@ -171,10 +172,26 @@ def written_report(
     except OSError as error:
         got, expected = f"got {error.strerror!r}", "expected a folder to write to"
         raise DataNotFound.at(str(target), got, expected) from None
-    kept = tuple(write_files(contents))
+    kept = write_files(contents)
     documents_there = filter(Path.is_file, (target / f"report.{suffix}" for suffix in FORMATS))
     others = {*target.glob("report-*.csv"), *documents_there} - {*contents}
-    return Report(comparison, tuple(contents), kept, tuple(sorted(others)))
+    if "csv" in chosen:  # A folder holds the orders of one report alone.
+        moved = {path: copy for path in sorted(others) if (copy := _set_aside(path))}
+        kept, others = [*kept, *moved.values()], others - {*moved}
+    return Report(comparison, tuple(contents), tuple(kept), tuple(sorted(others)))
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Call a table of an earlier report .bak; ``None`` for what stays.
+
+    That is what may be a user's own: another name, a link, a file that cannot be renamed.
+    """
+    if not is_own_table(path.name) or path.is_symlink() or not path.is_file():
+        return None
+    try:
+        return path.replace(path.with_name(f"{path.name}.bak"))
+    except OSError:
+        return None
 
 
 def _is_own(plan: Problem) -> bool:

@@ -188,6 +188,31 @@ def test_a_tie_stands_in_the_first_sentence_and_cents_stand_elsewhere(bought, mo
     assert sum(f"${one.bill.total_usd:,.2f}" in text for text in others) == is_exact
 
 
+def test_one_design_has_its_money_by_group_and_what_is_not_said_on_the_first_page(bought) -> None:
+    """Sums of the lines of the bill, by hand; the tax is 8.25 % of all of them."""
+    found = compared_by("t4.yaml", "--prices", "q.csv")
+    section, [one] = decision_section(found), found.candidates
+    [table] = section.tables
+    rows = {row[0].value: row[1].value for row in table.rows}
+    kinds = ("npu", "server")
+    npus, servers = (
+        sum(line.extended_usd for line in one.bill.lines if line.part.kind == kind)
+        for kind in kinds
+    )
+    assert (rows["NPUs"], rows["Servers"]) == (npus, servers)
+    groups = [*rows][: [*rows].index("Price before tax")]
+    assert groups[2:] == ["Training network", "Frontend and storage networks", "Racks", "Support"]
+    assert sum(rows[name] for name in groups) == rows["Price before tax"] == one.bill.total_usd
+    taxed = round(one.bill.total_usd * Decimal("1.0825"), 2)
+    assert table.total[1].value == taxed == one.bill.with_tax_usd
+    said = section.brief[0]
+    assert said.startswith("Not checked on its links yet: ")
+    assert "InfiniBand or Ethernet is not said: " in said
+    assert "Networks are $" in said
+    several = decision_section(compared_by("t1.yaml", "t4.yaml"))
+    assert table.key not in {one.key for one in several.tables}
+
+
 def test_designs_side_by_side_say_their_strategies(bought) -> None:
     """Memory differs because ZeRO or degrees do: a row above says which."""
     other = "{tp: 4, cp: 2, dp: 128, zero: 2}"
@@ -249,6 +274,8 @@ def test_a_card_of_a_phone_names_every_figure(bought, run) -> None:
     table = page.split('id="table-money"')[1].split("</table>")[0]
     row = table.split("Price of everything</th>")[1].split("</tr>")[0]
     assert re.findall(r'data-label="([^"]*)"', row) == ["A", "B", "B vs A"]
+    table = page.split('id="table-would-change"')[1].split("</table>")[0]
+    assert {"from", "to", "then"} <= {*re.findall(r'data-label="([^"]*)"', table)}
     bill = page.split('id="table-bill-b"')[1].split("</table>")[0]
     assert "Extended" in bill
     assert "W each" not in bill

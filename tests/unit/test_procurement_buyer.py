@@ -14,7 +14,7 @@ from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.inputs.parts import load_parts
 from libra_planner.views.cells import Section
-from libra_planner.views.report.compose import documents, report_payload
+from libra_planner.views.report.compose import documents, is_own_table, report_payload
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 from tests.unit.test_procurement_workbook import EXAMPLES, Sheets, _cell_of, _same, _stored
@@ -233,11 +233,29 @@ def test_a_folder_that_is_none_is_refused_before_the_designs_are_read(named, tmp
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_files_of_an_earlier_report_are_named(tmp_path, run) -> None:
-    assert run("report", ONE, THIN, "--formats", "csv", "-o", tmp_path).code == 0
+def test_tables_of_an_earlier_report_are_kept_as_bak(tmp_path, run) -> None:
+    """A folder never holds orders of another report; what may be a user's own stays."""
+    assert run("report", ONE, THIN, "--formats", "csv,md", "-o", tmp_path).code == 0
+    (tmp_path / "report-notes.csv").write_text("mine")
+    before = (tmp_path / "report-bill-b.csv").read_text()
+    (tmp_path / "report-linear-b.csv").rename(tmp_path / "elsewhere.csv")
+    (tmp_path / "report-linear-b.csv").symlink_to(tmp_path / "elsewhere.csv")
+    assert run("report", ONE, "--formats", "md", "-o", tmp_path).code == 0
+    assert (tmp_path / "report-bill-b.csv").is_file()  # No table takes its place.
     done = run("report", ONE, "--formats", "csv", "-o", tmp_path)
-    assert f"Left as it was, of another report: {tmp_path}/report-bill-b.csv." in done.err
-    assert "report-bill-a.csv." not in done.err.replace(".bak", "")
+    assert not (tmp_path / "report-bill-b.csv").exists()
+    assert (tmp_path / "report-bill-b.csv.bak").read_text() == before
+    left = ("report-linear-b.csv", "report-notes.csv", "report.md")
+    said = [x for x in done.err.splitlines() if x.startswith("Left")]
+    assert said == [f"Left as it was, of another report: {tmp_path}/{name}." for name in left]
+    assert all((tmp_path / name).is_file() for name in left)
+
+
+def test_every_table_of_a_report_has_a_name_that_it_knows_again() -> None:
+    names = {*documents(_compared(ONE, THIN, "--check", "greedy"), ("csv",))}
+    names |= {*documents(_compared(ONE), ("csv",))}
+    assert len(names) > 15
+    assert [name for name in sorted(names) if not is_own_table(name)] == []
 
 
 def test_many_files_that_are_kept_are_told_in_one_line(tmp_path, run) -> None:

@@ -502,3 +502,24 @@ def test_a_browser_prints_ten_pages_at_most_and_a_phone_scrolls_only_down(files,
     width = re.search(r"width (\d+)", shown("--dump-dom", f"file://{tmp_path}/phone.html"))
     assert width is not None
     assert int(width[1]) <= 390
+    # What is wider than A4 between its margins makes all letters of the print smaller.
+    (tmp_path / "paper.html").write_text(page.replace("@media print {", "@media all {"))
+    (tmp_path / "sheet.html").write_text(PAPER)
+    found = re.search(
+        r"found (\d+) ([\d.]+)<", shown("--dump-dom", f"file://{tmp_path}/sheet.html")
+    )
+    assert found is not None
+    assert int(found[1]) <= A4_PIXELS
+    assert float(found[2]) >= 7
+
+
+A4_PIXELS = 711
+"""188 mm."""
+PAPER = """<iframe src=paper.html width=726 height=900 onload='measure(this)'></iframe>
+<p id=found></p><script>function measure(f) {
+  const page = f.contentDocument, picture = page.querySelector('.beside svg');
+  const scale = picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
+  document.getElementById('found').textContent =
+    'found ' + page.scrollingElement.scrollWidth + ' ' + 9 * scale * 0.75;
+}</script>"""
+"""Its width, scrollbar apart, and the points of the letters of its picture, drawn as 9 pixels."""

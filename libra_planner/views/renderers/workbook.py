@@ -7,7 +7,7 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import count
@@ -21,6 +21,17 @@ from libra_planner.views.cells import (
     Section,
     Table,
     numeric_columns,
+)
+from libra_planner.views.renderers.widths import (
+    LONGEST_WORD,
+    PRINTED_WIDTH,
+    TEXT_WIDTH,
+    first_of,
+    least_room,
+    n_needed,
+    narrowed,
+    text_room,
+    total,
 )
 
 _REFERENCE = re.compile(
@@ -40,23 +51,13 @@ _MILLIONS = '$#,##0.0,,"M"'
 _LABELS = f"{_MILLIONS.replace('0.0', '0.00')};;;"
 """The same of what is above 0; nothing stands at what is not there."""
 
-_WIDEST, _WIDEST_FIRST, _NARROWEST = 40, 44, 9
-_WIDEST_AMONG_NUMBERS = 24
-"""Characters of a line of text in a column of numbers."""
-_PRINTED_WIDTH, _PRINTED_PERCENT = 175, 64
-"""Characters of a line on A4, landscape, in letters of 7 points, and what these are of 11."""
+_NARROWEST = 9
+_PRINTED_PERCENT = 64
+"""Letters of 7 points over those of 11."""
 _SMALL_PERCENT = 72
 """Letters of sheets that would fit the paper larger: 8 points are enough."""
-_SIDES, _BREAK = 0.72, 25
-"""Characters beside the text of a column, and those that a page loses where none fits whole."""
-_LONGEST_WORD, _LONGEST_AMONG_NUMBERS = 16, 12
-"""Characters of a word that a column has room for, such as the name of a part."""
-_WHOLE_DOLLARS = 1000
-"""Dollars from which rounded amounts have no cents."""
-_MONEY = "usd"
-"""Kinds of cells of money end so."""
-_TEXT_WIDTH = 0.9
-"""Width of a letter of text over that of a digit, in which columns are measured."""
+_BREAK = 25
+"""Characters that a page loses where no column fits whole."""
 _PROSE_WIDTH, _LINE_POINTS, _FONT_POINTS = 110, 15, 11
 _CARD_COLUMNS, _CARD_WIDTH = 5, 30
 """Columns that answers with their reasons fill."""
@@ -197,9 +198,9 @@ class _Writer:
             self.sheet.set_print_scale(_CHART_PERCENT)
             ends = range(1, len(self.section.drawn))
             self.sheet.set_h_pagebreaks([1 + place * _CHART_ROWS for place in ends])
-        elif _total(widths) <= _PRINTED_WIDTH * _PRINTED_PERCENT / _SMALL_PERCENT:
+        elif total(widths) <= PRINTED_WIDTH * _PRINTED_PERCENT / _SMALL_PERCENT:
             self.sheet.set_print_scale(_SMALL_PERCENT)
-        elif _total(widths) <= _PRINTED_WIDTH:
+        elif total(widths) <= PRINTED_WIDTH:
             self.sheet.fit_to_pages(1, 0)
         else:  # Two pages side by side, each with the names of the rows.
             self.sheet.set_print_scale(_PRINTED_PERCENT)
@@ -253,14 +254,14 @@ class _Writer:
 
         Texts take more lines where all columns would else be too wide for paper.
         """
-        wanted, least = self._columns(_text_room), self._columns(_least_room)
+        wanted, least = self._columns(text_room), self._columns(least_room)
         if self.section.cards:
             wanted |= dict.fromkeys(range(1, _CARD_COLUMNS), _CARD_WIDTH)
-            least |= dict.fromkeys(range(1, _CARD_COLUMNS), _LONGEST_WORD)
+            least |= dict.fromkeys(range(1, _CARD_COLUMNS), LONGEST_WORD)
         n = self.n_printed
-        if n < len(wanted) or _total(least.values()) <= _PRINTED_WIDTH:
-            return wanted | _narrowed(_first(wanted, n), _first(least, n), _PRINTED_WIDTH)
-        return _narrowed(wanted, least, 2 * _PRINTED_WIDTH - wanted[0] - _BREAK)
+        if n < len(wanted) or total(least.values()) <= PRINTED_WIDTH:
+            return wanted | narrowed(first_of(wanted, n), first_of(least, n), PRINTED_WIDTH)
+        return narrowed(wanted, least, 2 * PRINTED_WIDTH - wanted[0] - _BREAK)
 
     @cached_property
     def n_printed(self) -> int:
@@ -268,9 +269,9 @@ class _Writer:
 
         All of them where even these are too many: they take two pages side by side.
         """
-        least = self._columns(_least_room)
-        needed = max((_n_needed(x) for x in self.section.tables if x.is_printed), default=1)
-        fits = (_total(_first(least, n).values()) <= _PRINTED_WIDTH for n in (len(least), needed))
+        least = self._columns(least_room)
+        needed = max((n_needed(x) for x in self.section.tables if x.is_printed), default=1)
+        fits = (total(first_of(least, n).values()) <= PRINTED_WIDTH for n in (len(least), needed))
         return needed if [*fits] == [False, True] else len(least)
 
     def _columns(self, room: Callable[[Cell, int, bool], int]) -> dict[int, int]:
@@ -288,7 +289,7 @@ class _Writer:
 
     def _n_lines(self, column: int, text: str) -> int:
         """Lines that a text takes in a column, which breaks between words."""
-        n_characters = max(1, int(self.widths[column] / _TEXT_WIDTH))
+        n_characters = max(1, int(self.widths[column] / TEXT_WIDTH))
         return max(1, len(textwrap.wrap(text, n_characters)))
 
     def _height(self, row: int, texts: Iterable[tuple[int, str]]) -> dict[str, Any]:
@@ -443,61 +444,3 @@ def _side(column: int, is_number: bool) -> dict[str, Any]:
     if is_number:
         return {"align": "right"}
     return {"align": "left", "indent": int(column > 0)}
-
-
-def _total(widths: Collection[int]) -> float:
-    """Characters of a line over all columns."""
-    return sum(widths) + _SIDES * len(widths)
-
-
-def _first(widths: dict[int, int], n: int) -> dict[int, int]:
-    """Those of the first columns."""
-    return {column: width for column, width in widths.items() if column < n}
-
-
-def _n_needed(table: Table) -> int:
-    """Columns of a table that paper cannot be without."""
-    headings = table.headings
-    return headings.index(table.print_to) + 1 if table.print_to in headings else len(headings)
-
-
-def _narrowed(wanted: dict[int, int], least: dict[int, int], room: int) -> dict[int, int]:
-    """Widths that take so much together, or the least where that is too little.
-
-    >>> _narrowed({0: 10, 1: 40, 2: 30}, {0: 8, 1: 12, 2: 12}, 50)
-    {0: 10, 1: 18, 2: 18}
-    """
-    most, found = max(wanted.values()), wanted
-    while _total(found.values()) > room and most > min(least.values()):
-        most -= 1
-        found = {i: max(least[i], min(n, most)) for i, n in wanted.items()}
-    return found
-
-
-def _text_room(cell: Cell, column: int, is_number: bool) -> int:
-    """Characters of a cell in a column, its whole text where that is not long."""
-    most = _WIDEST if column else _WIDEST_FIRST
-    most = _WIDEST_AMONG_NUMBERS if is_number and cell.is_text else most
-    return min(most, _n_characters(cell) + 2) - 2
-
-
-def _least_room(cell: Cell, column: int, is_number: bool) -> int:
-    """The same where a text takes as many lines as it has words."""
-    if not cell.is_text:
-        return _text_room(cell, column, is_number) - 1
-    most = _LONGEST_AMONG_NUMBERS if is_number else _LONGEST_WORD
-    return min(most, max(map(len, cell.shown.split()), default=0))
-
-
-def _n_characters(cell: Cell) -> int:
-    """Characters that a spreadsheet shows of a cell; of money it rounds to dollars at most."""
-    if not cell.is_text and cell.kind.endswith(_MONEY) and cell.value is not None:
-        usd, n_digits = float(cell.value), 0 if _is_rounded(cell) else 2
-        sign = "+" if "delta" in cell.kind else "-" * (usd < 0)
-        return len(f"{sign}${abs(usd):,.{n_digits}f}")
-    return math.ceil(_TEXT_WIDTH * len(cell.shown)) if cell.is_text else len(cell.shown)
-
-
-def _is_rounded(cell: Cell) -> bool:
-    """Whether a spreadsheet shows whole dollars of an amount."""
-    return cell.kind.startswith("round_") and abs(float(cell.value or 0)) >= _WHOLE_DOLLARS

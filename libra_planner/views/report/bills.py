@@ -285,12 +285,11 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     )
     ordered = [name for name in _ordered(one) if name in columns]
     note += f" {', '.join(ordered)}: section Orders." if ordered else ""
-    caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
-        caption,
+        f"Bill of materials of design {one.letter}",
         one.bill.lines,
         columns,
-        key=key,
+        key=f"bill-{one.letter.lower()}",
         total=last,
         note=note,
         is_sortable=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +147,24 @@ FORMATS = ("html", "xlsx", "csv", "md", "pdf")
 """What a report can be written as; pdf needs the extra of that name."""
 
 DEFAULT_FORMATS = FORMATS[:4]
+
+
+_OWN_TABLES = (
+    *("against", "assumed-prices", "assumptions", "budgets", "check", "considered", "designs"),
+    *("difference", "discounts", "drivers", "facility", "money", "money-by-group", "offers"),
+    *("origin", "prices", "prices-moved", "rates", "run", "run-moved", "strategies"),
+    *("would-change", r"(bill|changes|cost|groups|linear|orders|tax)-[a-z]", r"order-[a-z]-\d+"),
+)
+"""Keys of the tables of reports, as patterns."""
+
+
+def is_own_table(name: str) -> bool:
+    """Whether a file of this name is surely a table of a report, and nothing that a user wrote.
+
+    >>> is_own_table("report-order-b-12.csv"), is_own_table("report-notes.csv")
+    (True, False)
+    """
+    return re.fullmatch(rf"report-({'|'.join(_OWN_TABLES)})\.csv", name) is not None
 
 
 def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str | bytes]:

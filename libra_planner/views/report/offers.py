@@ -111,6 +111,10 @@ def _offers(comparison: Comparison) -> Iterator[_Offer]:
             yield one, "counts in the plan's linear cost alone" if is_alone else why, quote
 
 
+_OFFERS_ON_PAPER = {"is_sortable": True, "dispensable": ("Price", "Currency", "Date")}
+"""Price in dollars and Note say these on paper."""
+
+
 def offer_section(comparison: Comparison) -> Section | None:
     """All offers of what is bought; ``None`` without quotes."""
     found = [*_offers(comparison)]
@@ -148,13 +152,8 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Prices."
     )
     caption = f"Offers of {comparison.shop.quotes[0].file}"
-    paper: dict[str, Any] = {
-        "dispensable": ("Price", "Currency", "Date"),  # Price in dollars and Note say them.
-        "print_to": f"In its place, {best.letter}",
-    }
-    one = cells.table_of(
-        caption, found, columns, key="offers", note=note, is_sortable=True, **paper
-    )
+    paper: dict[str, Any] = {"print_to": f"In its place, {best.letter}", **_OFFERS_ON_PAPER}
+    one = cells.table_of(caption, found, columns, key="offers", note=note, **paper)
     return Section("offers", "Offers", "Offers", tables=(one,))
 
 
