@@ -28,7 +28,9 @@ _BEST, _LEAST = "best_", "least_"
 _BILL = "bill_usd"
 _BANDWIDTH = "bandwidth_dim"
 _TIMES = ("step_time_s", "effective_step_time_s", "billed_step_time_s")
-_KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", "fim_percent")
+_OF_FIM = ("fim_floor_percent", "fim_percent", "fim_avoidable_dimension", "fim_avoidable_percent")
+"""What a narrow terminal loses last, in this order: the most is what routing could gain."""
+_KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", *_OF_FIM)
 """What every terminal shows, with the axes."""
 _PER_SEQUENCE = {name: name.replace("step_time_s", "seconds_per_sequence") for name in _TIMES}
 
@@ -116,7 +118,8 @@ def answer_words(
         what = f"the best of each {keys} and objective by {time}"
     elif is_frontier:
         cost = results.cost_name
-        figures = f"{time}, {cost} and FIM" if has_fim else f"{time} and {cost}"
+        fim = "FIM of the dimension with the most (fim_percent)"
+        figures = f"{time}, {cost} and {fim}" if has_fim else f"{time} and {cost}"
         what = f"frontier of {figures}{f' of each {work}' if work else ''}, fastest first"
     else:
         among = f"{work} and objective" if work else "objective"
@@ -195,7 +198,7 @@ def _same(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
     """Columns that have one value in all rows of designs; those that rank designs stay."""
     if len(rows) < 2 or any(name.startswith(_BEST) for name in shown):
         return []
-    kept = {*_KEPT, *_PER_SEQUENCE.values()} - {"fim_percent"}
+    kept = {*_KEPT, *_PER_SEQUENCE.values()} - {*_OF_FIM}
     found = [name for name in shown if name not in kept]
     return [name for name in found if all(row[name] == rows[0][name] for row in rows)]
 
@@ -257,6 +260,7 @@ def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row])
     if "bill_usd" in names:  # It ranks, with the time on its ports.
         yield from (name for name in names if name in ("step_time_s", "cost_usd"))
     yield from (name for name in others if name.startswith(_BANDWIDTH))
+    yield from (name for name in _OF_FIM if name in names)
 
 
 def _has_one_ratio(whole: str, part: str, rows: Sequence[Row]) -> bool:
