@@ -23,6 +23,7 @@ from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import CENT_USD, Results
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
+from libra_planner.views.sweeps.values import token_words
 
 _BEST, _LEAST = "best_", "least_"
 _BILL = "bill_usd"
@@ -67,8 +68,11 @@ def answer_blocks(
     same, n_sequences = _same(shown, rows), _sequences(shown, rows)
     words = [_named(shown[name], rows[0][name], units) for name in same]
     words += [f"{n_sequences:,.6g} sequences a step"] if n_sequences else []
+    tokens = token_words(rows, axes)
     if words:
         yield escape(f"In all rows: {', '.join(words)}")
+    if tokens:
+        yield escape(f"{tokens[0].upper()}{tokens[1:]}")
     left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ()), *_empty(shown, rows)}
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
