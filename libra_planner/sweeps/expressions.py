@@ -203,10 +203,8 @@ def parse_filter(text: str, kinds: Mapping[str, str], noun: str = "axis") -> Exp
 _NAME_WITH_DASHES = re.compile(r"([\w.]+)\s*([=!]=)\s*([A-Za-z][\w.]*(?:-[\w.]+)+)")
 """Text that nobody quoted, such as the name of a model."""
 _WITH_UNIT = re.compile(
-    r"([<>=]=?\s*[\d.]+)\s*(?:[kMGT]?(?:B/s|bps|bit/s|\$|USD|B)|[mu]?s|%)(?!\w)"
+    r"([<>=]=?\s*[\d.]+)\s*(?:[kMGT]?(?:B/s|bps|bit/s|\$|USD|B)|[mu]?s|%)(?=\s*(?:$|\)|and\b|or\b))"
 )
-
-
 _NUMBER_ALONE = r"\1"
 
 
@@ -219,11 +217,8 @@ def _hint(text: str) -> str:
     plain = _QUOTED.sub("", text)
     if found := _NAME_WITH_DASHES.search(plain):
         return f"quote text: {found[1]} {found[2]} '{found[3]}'"
-    return (
-        f"leave the unit out: {_WITH_UNIT.sub(_NUMBER_ALONE, text)}"
-        if _WITH_UNIT.search(plain)
-        else ""
-    )
+    bare = _WITH_UNIT.sub(_NUMBER_ALONE, text)
+    return f"leave the unit out: {bare}" if _WITH_UNIT.search(plain) else ""
 
 
 _EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
