@@ -280,7 +280,7 @@ def vector_Bps(
     Raises
     ------
     SpecError
-        For both, none, or what holds no numbers.
+        For both, none, what holds no numbers, or more GB/s than any NPU will have.
     """
     import numpy as np
 
@@ -302,4 +302,13 @@ def vector_Bps(
         vector = np.empty(0)
     if vector.shape != (n,):
         raise SpecError(Fault(f"got {name}={given!r}", expected, fix, function))
+    if bandwidth_GBps is not None and (vector[np.isfinite(vector)] > _MOST_GBPS).any():
+        got = f"got bandwidth_GBps={given!r}, at most {np.nanmax(vector):g} GB/s"
+        in_GBps = ", ".join(f"{x / 1e9:g}" for x in vector.tolist())
+        fix = f"write bandwidth_bytes_per_s, or bandwidth_GBps=[{in_GBps}]"
+        raise SpecError(Fault(got, f"expected {_MOST_GBPS:g} GB/s or less", fix, function))
     return vector * unit_Bps
+
+
+_MOST_GBPS = 1e6
+"""Of a dimension of an NPU; a vector with more must have been meant in byte/s."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libra_planner import evaluation as evaluating
+from libra_planner.api.batches import Batch
 from libra_planner.api.designs import OneDesign
 from libra_planner.api.given import (
     overrides_of,
@@ -311,14 +312,14 @@ def pareto(
 
 
 @pythonic
-def batch_optimize(plans: Sequence[Problem]) -> optimizing.BatchResult:
+def batch_optimize(plans: Sequence[Problem]) -> Batch:
     """The optima of many plans at once.
 
     :func:`libra_planner.optimizer.optimize.batch_optimize` says how they are found.
     """
     for plan in [plans] if isinstance(plans, str | Path | Mapping) else plans:
         plan_given(plan, "batch_optimize")
-    return optimizing.batch_optimize(plans)
+    return Batch.of(optimizing.batch_optimize(plans))
 
 
 def bill_study(

@@ -18,9 +18,9 @@ from libra_planner.reading.document import Source
 from libra_planner.sweeps import results as sweeping
 from libra_planner.sweeps.effort.estimate import Estimate, estimate
 from libra_planner.sweeps.figures.answer import Answer
-from libra_planner.sweeps.probe import probe
+from libra_planner.sweeps.probe import probe, read_sweep
 from libra_planner.sweeps.runner import Watch, run_sweep
-from libra_planner.sweeps.spec import Sweep, load_sweep
+from libra_planner.sweeps.spec import Sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
@@ -260,9 +260,9 @@ def _loaded(file: Source, function: str) -> Sweep:
     if isinstance(file, Mapping):
         base = file.get("base")
         own = {"base": plan_value(base, function)} if isinstance(base, Problem) else {}
-        return load_sweep({**file, **own})
+        return read_sweep({**file, **own})
     path_given(file, function, "a sweep", "a path, a bundled name or a dict")
-    return load_sweep(given_file(file, SWEEPS))
+    return read_sweep(given_file(file, SWEEPS))
 
 
 @pythonic

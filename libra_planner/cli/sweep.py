@@ -49,10 +49,9 @@ def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     with uncollected():
         from libra_planner.sweeps.effort.estimate import estimate
-        from libra_planner.sweeps.probe import common_conflict, probe, unreadable_words
-        from libra_planner.sweeps.spec import load_sweep
+        from libra_planner.sweeps.probe import common_conflict, probe, read_sweep, unreadable_words
 
-    sweep = load_sweep(options.plan)
+    sweep = read_sweep(options.plan)
     if sys.stderr.isatty():
         what = f"Solving some of {sweep.space.n:,} designs: seconds, longer with check or a search"
         print(what, file=sys.stderr, flush=True)
@@ -100,10 +99,10 @@ def _values(axis: Axis) -> str:
 def run(options: argparse.Namespace) -> None:
     """``sweep run``: solve what is missing."""
     with uncollected():
+        from libra_planner.sweeps.probe import read_sweep
         from libra_planner.sweeps.runner import run_sweep
-        from libra_planner.sweeps.spec import load_sweep
 
-    sweep, to = load_sweep(options.plan), options.output
+    sweep, to = read_sweep(options.plan), options.output
     pool = {"n_workers": options.workers, "scheduler": options.scheduler}
     try:
         with _watched(options) as watch:

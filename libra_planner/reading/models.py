@@ -376,6 +376,8 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         fix = f"write {int(value)}" if value.is_integer() and abs(value) < 2**53 else ""
     elif expected == "text" and isinstance(value, list) and len(value) == 1:
         fix = f'write it in quotes: "[{value[0]}]"'
+    elif isinstance(value, dict):
+        fix = _FIX_OF_MAP.get(str(location[-1]), "") if location else ""
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
@@ -386,6 +388,10 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
     return Fault(
         f"got {shown(value)}", f"expected {expected}", fix, path, place, is_misspelt=is_word
     )
+
+
+_FIX_OF_MAP = {"workload": "write workload: NAME, and sequence_tokens: N beside it"}
+"""By the key: what to write in place of a map."""
 
 
 def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:

@@ -447,17 +447,20 @@ register(
         "the least that any routing of whole flows can reach; null for `spray`, and as above",
         heading="floor %", screen=7,
     ),
-    *(
-        _checked(name, meaning, heading=heading, shown=HIDDEN, screen=7, is_late=True)
-        for name, heading, meaning in (
-            ("fim_avoidable_percent", "avoidable", "most FIM of a dimension beyond its own floor"),
-            ("fim_of_dimension_percent", "FIM there %", "FIM of that dimension, mean of the seeds"),
-            ("fim_floor_of_dimension_percent", "floor there %", "its floor; null for `spray`"),
-        )
+    _checked(
+        "fim_avoidable_percent", "most FIM of a dimension beyond its own floor",
+        heading="avoidable %", screen=7, is_late=True,
     ),
     _message(
         "fim_avoidable_dimension", "that dimension, the one whose FIM `check` prints over seeds",
-        heading="avoidable in", kept=CHECKED, is_late=True,
+        heading="avoidable in", kept=CHECKED, is_late=True, shown=FIRST, screen=7,
+    ),
+    *(
+        _checked(name, meaning, heading=heading, shown=HIDDEN, screen=7, is_late=True)
+        for name, heading, meaning in (
+            ("fim_of_dimension_percent", "FIM there %", "FIM of that dimension, mean of the seeds"),
+            ("fim_floor_of_dimension_percent", "floor there %", "its floor; null for `spray`"),
+        )
     ),
     _checked(
         "effective_step_time_s",

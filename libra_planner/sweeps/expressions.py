@@ -200,6 +200,27 @@ def parse_filter(text: str, kinds: Mapping[str, str], noun: str = "axis") -> Exp
     return expression
 
 
+_NAME_WITH_DASHES = re.compile(r"([\w.]+)\s*([=!]=)\s*([A-Za-z][\w.]*(?:-[\w.]+)+)")
+"""Text that nobody quoted, such as the name of a model."""
+_WITH_UNIT = re.compile(
+    r"([<>=]=?\s*[\d.]+)\s*(?:[kMGT]?(?:B/s|bps|bit/s|\$|USD|B)|[mu]?s|%)(?=\s*(?:$|\)|and\b|or\b))"
+)
+_NUMBER_ALONE = r"\1"
+
+
+def _hint(text: str) -> str:
+    """What to write in place of text without quotes, or of a number with its unit.
+
+    >>> _hint("model == qwen3-32b"), _hint("nic >= 50 GB/s and tp > 1"), _hint("a b")
+    ("quote text: model == 'qwen3-32b'", 'leave the unit out: nic >= 50 and tp > 1', '')
+    """
+    plain = _QUOTED.sub("", text)
+    if found := _NAME_WITH_DASHES.search(plain):
+        return f"quote text: {found[1]} {found[2]} '{found[3]}'"
+    bare = _WITH_UNIT.sub(_NUMBER_ALONE, text)
+    return f"leave the unit out: {bare}" if _WITH_UNIT.search(plain) else ""
+
+
 _EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 """What takes a value in other languages, and SQL for ``==``."""
 _QUOTED = re.compile("\"[^\"]*(\"|$)|'[^']*('|$)")
@@ -237,7 +258,7 @@ def parse_expression(text: str, kinds: Mapping[str, str], noun: str = "axis") ->
         expected = "expected an expression such as tp * dp == 4096"
         if _EQUALS.search(_QUOTED.sub("", text)):
             raise SpecError(Fault(f"got {text!r}, with one =", expected, "use ==")) from None
-        raise SpecError(Fault(f"got {text!r} ({reason})", expected)) from None
+        raise SpecError(Fault(f"got {text!r} ({reason})", expected, _hint(text))) from None
     own = {name: kinds[name] for name in parser.names}
     return Expression(text, kind, own, computed, tuple(parser.divisors))
 

@@ -17,13 +17,13 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.plan.problem import build_plan
 from libra_planner.plan.quotes import unused_note
 from libra_planner.problem import Problem
-from libra_planner.reading.document import Key
+from libra_planner.reading.document import Key, Source, dotted_key
 from libra_planner.reading.models import path_of
 from libra_planner.sweeps.axes import Axis, cell
 from libra_planner.sweeps.expressions import OTHER, TEXT
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.solver import opened_plan
-from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between
+from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, load_sweep
 from libra_planner.sweeps.template import PlanTemplate
 
 PROBES = 12
@@ -38,6 +38,41 @@ def spread_rows(n: int, n_picked: int) -> list[int]:
     ([0, 49, 99], [0])
     """
     return list(dict.fromkeys(i * (n - 1) // max(1, n_picked - 1) for i in range(n_picked)))
+
+
+_ALONE = ("where", "check", "columns", "seed", "designs_per_part")
+"""Keys without which the rest of a sweep file means the same."""
+
+
+def read_sweep(path: Source) -> Sweep:
+    """:func:`~libra_planner.sweeps.spec.load_sweep`, whose faults hide none of the later ones.
+
+    What is wrong in a key that the rest does without is said with what is wrong in the rest.
+
+    Raises
+    ------
+    SpecError
+        With every fault, also those that :func:`probe` finds.
+    """
+    try:
+        return load_sweep(path)
+    except SpecError as error:
+        faults, without = dict.fromkeys(error.faults), _keys_of(error)
+    while without <= {*_ALONE}:
+        try:
+            probe(load_sweep(path, without=without))
+            break
+        except SpecError as error:
+            faults |= dict.fromkeys(error.faults)
+            if _keys_of(error) <= without:
+                break
+            without |= _keys_of(error)
+    raise SpecError(*sorted(faults, key=lambda one: (one.place.line or 0) if one.place else 0))
+
+
+def _keys_of(error: SpecError) -> set[str]:
+    """The keys of a sweep file that faults are in; an empty one for a fault of all of it."""
+    return {str(dotted_key(one.path)[0]) if one.path else "" for one in error.faults}
 
 
 def probe(sweep: Sweep) -> None:

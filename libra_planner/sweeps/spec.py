@@ -286,8 +286,13 @@ class Sweep:
         return Layout(self.space.n, self.file.designs_per_part).n_parts
 
 
-def load_sweep(path: Source, text: str | None = None) -> Sweep:
+def load_sweep(path: Source, text: str | None = None, without: Container[str] = ()) -> Sweep:
     """Read a sweep file, a text as if it stood there, or a map of what such a file says.
+
+    Parameters
+    ----------
+    path, text : the file or the map, and the text.
+    without : keys that are not read.
 
     Raises
     ------
@@ -304,6 +309,9 @@ def load_sweep(path: Source, text: str | None = None) -> Sweep:
     document = read_document(path) if text is None else parse_document(text, str(path))
     if isinstance(path, Mapping):
         document = replace(document, file=_MAP)
+    if without and isinstance(document.value, dict):
+        read = {key: value for key, value in document.value.items() if key not in without}
+        document = replace(document, value=read)
     spec, axes = _shape(document)
     faults = FaultCollector(document)
     axes = _with_objectives(spec, axes, faults)

@@ -22,6 +22,13 @@ from libra_planner.views.cells import Block, Table, Value, count, escape, round_
 from libra_planner.views.links import counted, planes_text, plural
 
 
+def known_cost_words(bill: Bill) -> str:
+    """What a network costs, in few words, as far as prices are known."""
+    if not bill.missing:
+        return format_usd(float(bill.total_usd))
+    return f"at least {format_usd(float(bill.total_usd))}" if bill.total_usd else "no price"
+
+
 def cluster_payload(
     network: ClusterNetwork,
     bill: Bill,
@@ -157,12 +164,14 @@ def cluster_blocks(
     yield ""
     assumed = bill.assumed_usd / bill.total_usd if bill.total_usd else 1
     total = f"[bold]{format_usd(float(bill.total_usd))}[/]"
-    if bill.missing:
-        names = " and ".join(part.name or "cables" for part in bill.missing)
-        total = f"At least {total} with spares, without {names}: no price is known"
+    names = " and ".join(part.name or "cables" for part in bill.missing)
+    share = f"; {assumed:.0%} of it at assumed prices; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
+    if not bill.total_usd:
+        yield f"[bold]No price[/] is known of {names or 'any part'}"
+    elif bill.missing:
+        yield f"At least {total} with spares, without {names}: no price is known{share}"
     else:
-        total = f"{total}{_range(bill)} with spares"
-    yield (f"{total}; {assumed:.0%} of it at assumed prices; [bold]{bill.power_w / 1e3:,.1f} kW[/]")
+        yield f"{total}{_range(bill)} with spares{share}"
     yield "Of the training network alone: no NPUs, servers, frontend and storage networks;"
     yield "in plans these share its stock of spares, which can be a few more there"
     if bill.tax_fraction:

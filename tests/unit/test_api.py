@@ -25,6 +25,10 @@ def test_gigabytes_where_bytes_are_meant(plan) -> None:
     problem = lp.load_plan(plan())
     with pytest.raises(lp.SpecError, match="expected bytes/s; multiply GB/s by 1e9"):
         lp.evaluate(problem, np.array([300, 100, 75, 25]))
+    with pytest.raises(
+        lp.SpecError, match=r"at most 3e\+11 GB/s.* bandwidth_GBps=\[300, 100, 75, 25\]"
+    ):
+        lp.evaluate(problem, bandwidth_GBps=[300e9, 100e9, 75e9, 25e9])
     assert lp.evaluate(problem, [300e9, 100e9, 75e9, 25e9]).step_time_s == pytest.approx(
         0.725217, abs=1e-6
     )

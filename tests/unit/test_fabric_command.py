@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
@@ -274,3 +275,10 @@ def test_a_total_without_all_prices_is_the_least_and_has_no_range(run) -> None:
     (line,) = [line for line in found.out.splitlines() if "no price is known" in line]
     assert line.startswith("At least $")
     assert "as sources of prices differ" not in line
+    known = lp.network(hosts=128, nic="800Gbps", taper=3, transceivers_per_fibre=1)
+    assert "; at least $" in repr(known)
+    # Nothing has a price: no $0.00.
+    unsold = lp.network(hosts=256, nic="400GBps")
+    assert repr(unsold) == "<Network: 256 hosts, 96 switches, 4,096 cables; no price>"
+    assert "No price is known of nic at 3200 Gbit/s" in str(unsold)
+    assert "$0.00" not in str(unsold)

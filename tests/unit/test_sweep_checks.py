@@ -142,6 +142,14 @@ def test_the_plan_of_a_row_checks_the_same(
         assert row["fim_avoidable_percent"] == pytest.approx(max(avoidable), abs=1e-9)
 
 
+def test_tables_have_the_fim_that_routing_could_avoid(run: Run, directory: Path) -> None:
+    """With its dimension, also where the dimension with the most FIM loses nothing."""
+    shown = run("sweep", "show", directory, "--pareto", "--fim").out
+    assert "FIM of the dimension with the most (fim_percent)" in shown
+    assert " FIM %  avoidable %  " in shown
+    assert "floor % 50.00, avoidable in dim2" in shown
+
+
 def test_links_that_cannot_be_built_keep_their_optimum(rows: list[Row]) -> None:
     failed = [row for row in rows if row["check_message"]]
     assert {row["nics"] for row in failed} == {1}

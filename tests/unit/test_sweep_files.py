@@ -349,3 +349,20 @@ def test_slow_designs_are_written_more_often(
 ) -> None:
     axes = "axes: {budget: {from: 1, to: 250, step: 1}}\n"
     assert load_sweep(sweep(axes + more)).n_parts == n
+
+
+def test_faults_of_a_key_hide_none_of_the_others(run, tmp_path: Path) -> None:
+    """Of a check, of where and of a value of an axis, which are read one after another."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(
+        "base: 0e_rails_2to1\n"
+        "axes: {nic: [25, 50], model: [llama3-70b, llama3-700b]}\n"
+        'set: {workload: "{model}", constraints: ["leaf == {nic} GB/s", "taper(spine) == 2"]}\n'
+        "where: nic > 10 and modle == 'llama3-70b'\n"
+        "check: {policy: ecmp, sedes: 3}\n"
+    )
+    outcome = run("sweep", "plan", path)
+    said = [line.removeprefix(f"{path}:")[:2] for line in outcome.err.splitlines()]
+    assert (outcome.code, said) == (2, ["2:", "4:", "5:"])
+    names = ["llama3-700b", "modle", "sedes"]
+    assert all(n in line for n, line in zip(names, outcome.err.splitlines(), strict=True))

@@ -223,11 +223,12 @@ def _timed(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[Any, int], float]
     rows: list[int] = []
 
     def solve(solver: Any, chunk: Any) -> Part:
-        rows.extend(range(chunk.first_row, chunk.first_row + chunk.n))
+        own = range(chunk.first_row, chunk.first_row + chunk.n)
+        rows.extend(own)
         taken = sum(seconds(chunk, i) for i in range(chunk.n))
-        return Part(
-            0, chunk.n, 0, {"optimal": chunk.n}, taken, parquet_bytes(pa.table({"row": []}))
-        )
+        axes = {one.name: ["a value"] * chunk.n for one in chunk.columns}
+        data = pa.table({"row": [*own], "status": ["optimal"] * chunk.n} | axes)
+        return Part(0, chunk.n, 0, {"optimal": chunk.n}, taken, parquet_bytes(data))
 
     monkeypatch.setattr(effort, "solve_part", solve)
     return rows
@@ -242,6 +243,8 @@ def test_plan_tries_designs_that_search_and_those_that_do_not(
     rows = _timed(monkeypatch, lambda chunk, i: 2.0 if chunk.first_row >= 50 else 0.01)
     found = effort.estimate(load_sweep(file))
     assert {row >= 50 for row in rows} == {True, False}
+    # A row that was tried twice counts once.
+    assert sum(found.statuses.values()) == len({*rows})
     assert found.core_s == pytest.approx(10 * 2.0 + 50 * 0.01)
 
 

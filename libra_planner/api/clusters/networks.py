@@ -26,9 +26,8 @@ from libra_planner.plan.quotes import cluster_quotes
 from libra_planner.procurement.bill import MEDIA, NIC, SWITCH, Bill
 from libra_planner.procurement.cluster import PART, cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.units import format_usd
 from libra_planner.views.cells import Block
-from libra_planner.views.cluster import cluster_blocks, cluster_payload
+from libra_planner.views.cluster import cluster_blocks, cluster_payload, known_cost_words
 
 PART_KINDS = (NIC, SWITCH, *MEDIA)
 """Kinds of which parts can be named."""
@@ -65,7 +64,7 @@ class Network(Shown):
         found, cables = self.network.clos.n_switches, sum(self.network.cables.values())
         n = f"{sum(found.values()):,} switches, {cables:,} cables"
         hosts = self.network.order.n_hosts
-        return f"{hosts:,} hosts, {n}; {format_usd(self.cost_usd)}"
+        return f"{hosts:,} hosts, {n}; {known_cost_words(self.bill)}"
 
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError, nearest_divisors, refuse
+from libra_planner.errors import Fault, SpecError, closest, nearest_divisors, refuse
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.plan.architectures.names import bundled_model
 from libra_planner.plan.workloads import load_transformer
@@ -49,7 +49,9 @@ def run_model(run: TrainingRun, *, is_row: bool = True) -> tuple[Transformer, No
     if base is None and missing:
         got = f"got {run.model or 'no model'} without {', '.join(missing)}"
         expected = "expected a bundled transformer, or its shape"
-        fix = "'libra-planner list workloads' has those that are there"
+        known = [one for one in bundled.names("workloads") if not one.endswith("-libra")]
+        fix = closest(run.model, known) if run.model else ""
+        fix = fix or "'libra-planner list workloads' has those that are there"
         raise SpecError(Fault(got, expected, fix, path="model"))
     others = () if base is None else tuple(_other_widths(run, base))
     shape = _shape(run, base) if base is None or others else _with_figures(base, run)

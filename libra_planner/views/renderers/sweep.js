@@ -34,7 +34,9 @@ for (const one of columns) {
   one.title = `${one.label}${one.unit ? `, ${one.unit}` : ""}`;
 }
 /** Whether pictures hold a design: of their work, and beyond the frontier's neighbourhood only where all are wanted. */
-const inView = i => (state.all || !far.has(i)) && (state.work < 0 || data.work_of[i] === state.work);
+const inView = i => (state.all || !far.has(i)) && ofWork(i);
+/** Whether a design is of the work that is chosen. */
+const ofWork = i => state.work < 0 || data.work_of[i] === state.work;
 /** The ends of columns among the designs that pictures hold. */
 function measure() {
   for (const [k, one] of columns.entries()) {
@@ -283,12 +285,12 @@ function axes() {
   ways();
 }
 function table() {
-  const one = columns[state.sort], body = $("designs").tBodies[0], k = state.sort, sign = state.down ? -1 : 1;
+  const own = active.filter(ofWork), one = columns[state.sort], body = $("designs").tBodies[0], k = state.sort, sign = state.down ? -1 : 1;
   const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
-  const sorted = one ? [...active].sort((a, b) => {
+  const sorted = one ? [...own].sort((a, b) => {
     const x = rows[a][k], y = rows[b][k];
     return x === null || y === null ? (x === null) - (y === null) : sign * compare(x, y);
-  }) : [...active].sort((a, b) => hasPoint(b) - hasPoint(a));
+  }) : [...own].sort((a, b) => hasPoint(b) - hasPoint(a));
   [...$("designs").tHead.rows[0].cells].forEach((head, j) => {
     if (j === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
   });
@@ -297,12 +299,12 @@ function table() {
     if (text.length > 20) cell.title = text;
     return cell;
   }))));
-  const n = rows.length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
-  $("count").textContent = `${active.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
-  $("more").hidden = active.length <= state.n;
+  const n = rows.filter((_, i) => ofWork(i)).length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
+  $("count").textContent = `${own.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
+  $("more").hidden = own.length <= state.n;
   $("note").textContent = [best.size ? data.each.length ? "Bold rows are on the frontier of their work." : "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
-    active.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
-  $("note").classList.toggle("cut", active.length > 60);
+    own.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
+  $("note").classList.toggle("cut", own.length > 60);
 }
 let waiting = 0;
 function filter() {

@@ -23,12 +23,15 @@ from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import CENT_USD, Results
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
+from libra_planner.views.sweeps.values import token_words
 
 _BEST, _LEAST = "best_", "least_"
 _BILL = "bill_usd"
 _BANDWIDTH = "bandwidth_dim"
 _TIMES = ("step_time_s", "effective_step_time_s", "billed_step_time_s")
-_KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", "fim_percent")
+_OF_FIM = ("fim_floor_percent", "fim_percent", "fim_avoidable_dimension", "fim_avoidable_percent")
+"""What a narrow terminal loses last, in this order: the most is what routing could gain."""
+_KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", *_OF_FIM)
 """What every terminal shows, with the axes."""
 _PER_SEQUENCE = {name: name.replace("step_time_s", "seconds_per_sequence") for name in _TIMES}
 
@@ -65,8 +68,11 @@ def answer_blocks(
     same, n_sequences = _same(shown, rows), _sequences(shown, rows)
     words = [_named(shown[name], rows[0][name], units) for name in same]
     words += [f"{n_sequences:,.6g} sequences a step"] if n_sequences else []
+    tokens = token_words(rows, axes)
     if words:
         yield escape(f"In all rows: {', '.join(words)}")
+    if tokens:
+        yield escape(f"{tokens[0].upper()}{tokens[1:]}")
     left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ()), *_empty(shown, rows)}
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
@@ -116,7 +122,8 @@ def answer_words(
         what = f"the best of each {keys} and objective by {time}"
     elif is_frontier:
         cost = results.cost_name
-        figures = f"{time}, {cost} and FIM" if has_fim else f"{time} and {cost}"
+        fim = "FIM of the dimension with the most (fim_percent)"
+        figures = f"{time}, {cost} and {fim}" if has_fim else f"{time} and {cost}"
         what = f"frontier of {figures}{f' of each {work}' if work else ''}, fastest first"
     else:
         among = f"{work} and objective" if work else "objective"
@@ -195,7 +202,7 @@ def _same(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
     """Columns that have one value in all rows of designs; those that rank designs stay."""
     if len(rows) < 2 or any(name.startswith(_BEST) for name in shown):
         return []
-    kept = {*_KEPT, *_PER_SEQUENCE.values()} - {"fim_percent"}
+    kept = {*_KEPT, *_PER_SEQUENCE.values()} - {*_OF_FIM}
     found = [name for name in shown if name not in kept]
     return [name for name in found if all(row[name] == rows[0][name] for row in rows)]
 
@@ -257,6 +264,7 @@ def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row])
     if "bill_usd" in names:  # It ranks, with the time on its ports.
         yield from (name for name in names if name in ("step_time_s", "cost_usd"))
     yield from (name for name in others if name.startswith(_BANDWIDTH))
+    yield from (name for name in _OF_FIM if name in names)
 
 
 def _has_one_ratio(whole: str, part: str, rows: Sequence[Row]) -> bool:

@@ -55,7 +55,10 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
     found = []
     for work, front in points.fronts.items():
         roles = points.roles(front).items()
-        said = (f"{_listed(names)} {_design(points, i, per_sequence)}" for i, names in roles)
+        said = (
+            f"{_listed(names)} {_design(points, i, per_sequence, _equals(results, points, i))}"
+            for i, names in roles
+        )
         rows = {points.rows[i][ROW]: names for i, names in roles}
         found.append((work, (rows, "; ".join(said))))
     return found
@@ -102,7 +105,7 @@ def _per_sequence(results: Results) -> str:
     part, whole = results.time_column, _step_time(results.time_column)
     if part == whole or whole not in results.columns:
         return ""
-    keys = ", ".join(map(sql_name, results.work_axes)) or "1"
+    keys = ", ".join(_works(results)) or "1"
     ratio = f"{whole} / {part}"
     query = (
         f"SELECT 1 FROM designs WHERE {results.ranked} GROUP BY {keys} "
@@ -126,7 +129,27 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _design(points: Points, i: int, per_sequence: str) -> str:
+def _equals(results: Results, points: Points, i: int) -> str:
+    """Which other rows of its work have the same time and cost as a row; empty for none."""
+    row = points.rows[i]
+    near = (
+        f"abs({name} - {row[name]!r}) <= {SAME} * {row[name]!r}"
+        for name in (results.time_column, results.cost_column)
+    )
+    like = (f"{x} = (SELECT {x} FROM designs WHERE row = {row[ROW]})" for x in _works(results))
+    among = " AND ".join([results.ranked, f"row <> {row[ROW]}", *near, *like])
+    rows = [one for (one,) in results.sql(f"SELECT row FROM designs WHERE {among}").rows]
+    if not rows:
+        return ""
+    return f"; row {rows[0]} is equal" if len(rows) == 1 else f"; {len(rows):,} more are equal"
+
+
+def _works(results: Results) -> list[str]:
+    """Axes that change what is trained, in SQL."""
+    return [*map(sql_name, results.work_axes)]
+
+
+def _design(points: Points, i: int, per_sequence: str, equals: str) -> str:
     """A row with what it reaches; its time per sequence where times of steps do not compare."""
     step_time = _step_time(per_sequence) or points.time
     names = dict.fromkeys((step_time, per_sequence, points.cost))
@@ -136,7 +159,7 @@ def _design(points: Points, i: int, per_sequence: str) -> str:
         if name
     )
     broken = f", {_BROKEN}" if points.breaks_rule(i) else ""
-    return f"row {points.rows[i][ROW]} ({', '.join(figures)}{broken})"
+    return f"row {points.rows[i][ROW]} ({', '.join(figures)}{broken}{equals})"
 
 
 def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ from libra_planner.views.sweeps.points import (
     swept_words,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
-from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order
+from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order, token_words
 
 _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
@@ -230,6 +230,8 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
         )
     if not points.time:
         return
+    if tokens := token_words(points.rows, points.axes):
+        yield f"{tokens[0].upper()}{tokens[1:]}: times of such steps do not compare."
     yield "A model computes the times. It has an error: small differences decide nothing."
     directory = visible(str(results.directory.path))
     if points.time.removeprefix("best_").startswith("effective"):

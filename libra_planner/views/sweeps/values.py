@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -75,6 +75,41 @@ def _cut(text: str, most: int, n_same: int) -> str:
     n_left_out = len(text) - most + 1
     begin = max(0, n_same - n_left_out) if n_left_out <= n_same else most // 2
     return f"{text[:begin]}\N{HORIZONTAL ELLIPSIS}{text[begin + n_left_out :]}"
+
+
+def token_words(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
+    """How many tokens a sequence has, where rows differ in it; empty where they do not, or no row
+    tells.
+
+    Parameters
+    ----------
+    rows : of results, by their columns.
+    axes : of the sweep, of which one may tell.
+
+    Examples
+    --------
+    >>> rates = ("a", 8192.0, 1.0), ("a", 4096.0, 2.0), ("b", 8192.0, 0.5)
+    >>> keys = ("model", "tokens_per_s", "seconds_per_sequence")
+    >>> token_words([dict(zip(keys, one)) for one in rates], ["model"])
+    'a sequence has 8,192 tokens (a), 4,096 (b)'
+    """
+    found = [(row, n) for row in rows if (n := _tokens(row))]
+    counts = dict.fromkeys(n for _, n in found)
+    if len(counts) < 2:
+        return ""
+    for axis in axes:
+        told = dict.fromkeys((str(row[axis]), n) for row, n in found if axis in row)
+        if told and len({value for value, _ in told}) == len(told):
+            first, *others = ((f"{n:,}", visible(value)) for value, n in told)
+            more = (f"{n} ({value})" for n, value in others)
+            return f"a sequence has {', '.join([f'{first[0]} tokens ({first[1]})', *more])}"
+    return f"a sequence has {min(counts):,} to {max(counts):,} tokens"
+
+
+def _tokens(row: Mapping[str, Any]) -> int:
+    """Tokens of a sequence; 0 where the row does not tell."""
+    per_s, seconds = row.get("tokens_per_s"), row.get("seconds_per_sequence")
+    return round(per_s * seconds) if per_s and seconds else 0
 
 
 def axis_words(name: str, values: Sequence[Any]) -> str:
