@@ -238,7 +238,7 @@ class Quote:
 
     @property
     def _support_doubt(self) -> str:
-        if self.support_usd <= self.usd:
+        if self.support_usd <= self.usd or self._price_doubt:  # Beside such a price all is dear.
             return ""
         times = _times(self.support_usd / self.usd)
         return f"support of {self.item} is {_usd(self.support_usd)}, {times} times its price"

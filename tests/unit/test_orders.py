@@ -333,16 +333,14 @@ def test_every_reason_not_to_sign_is_named(tmp_path) -> None:
     made = report_payload(found, [])["decision"]["recommendation"]
     begins = (
         "nic-400g is quoted at $13.20, 1/114 of the lowest",
-        "support of nic-400g is $39.60, 3 times",
         "switch-64x400g is quoted at $40.00, 1/",
-        "support of switch-64x400g is $1,250, 31 times",
         "EUR is at 0.5 USD",
         "tax is 0.0825%",
         "the model of B does not fit",
     )
     points = [x for x in made["open_points"] if x.startswith(begins)]
     assert len(points) == len(begins)
-    assert made["sentences"][0].startswith("Do not sign yet, for 7 reasons. The best of these is ")
+    assert made["sentences"][0].startswith("Do not sign yet, for 5 reasons. The best of these is ")
 
 
 OFFERS = """\
