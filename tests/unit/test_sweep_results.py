@@ -1094,6 +1094,13 @@ def test_the_legend_of_a_small_figure_is_below_its_axis(directory: Path) -> None
     legends = [one for one in axes.artists if hasattr(one, "legend_handles")]
     assert legends
     assert all(one.get_window_extent().y1 < box.y0 for one in legends)
+    # It names units, and no line runs through the labels of designs.
+    words = [text.get_text() for one in legends for text in one.get_texts()]
+    assert any(re.match(r"budget, GB/s \(\w+\):", text) for text in words)
+    labels = [one for one in axes.texts if one.get_bbox_patch() is not None]
+    assert labels
+    assert all(one.zorder > axes.lines[0].zorder for one in labels)
+    assert all(one.get_bbox_patch().get_alpha() > 0.9 for one in labels)
 
 
 def test_a_page_writes_an_axis_of_mappings_as_the_file_does(run: Run, tmp_path: Path) -> None:

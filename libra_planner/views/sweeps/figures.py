@@ -200,8 +200,7 @@ def _frontier(
     at *= [_PER_MILLION, 1 / unit_s]
     _scatter(points, at, looks, axes)
     for front in points.fronts.values():
-        style: dict[str, Any] = {"color": "0.45", "linewidth": 1, "zorder": 1}
-        axes.plot(*at[front].T, drawstyle="steps-pre", **style)
+        axes.plot(*at[front].T, drawstyle="steps-pre", **_line_style(len(points.near)))
     what = time_words(points.time)
     ylabel = f"{what}, {unit} (down is faster)"
     axes.set(xlabel=f"{points.cost_name}, M$ (left is cheaper)", ylabel=ylabel)
@@ -212,6 +211,22 @@ def _frontier(
     titled(results, axes, heading, points.far_words)
     _legend(points, looks, left, axes)
     _labels(points, at, axes)
+
+
+def _line_style(n: int) -> dict[str, Any]:
+    """How a frontier is drawn: under few designs, over many, which would hide it."""
+    if n < _MANY:
+        return {"color": "0.45", "linewidth": 1, "zorder": 1}
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=3, foreground="white")]
+    return {"color": "0.1", "linewidth": 1.2, "zorder": 3.5, "path_effects": halo}
+
+
+def _titled_axis(points: Points, axis: str) -> str:
+    """An axis of the sweep with its unit."""
+    unit = points.units.get(axis)
+    return f"{visible(axis)}, {unit}" if unit else visible(axis)
 
 
 def _need_figures(results: Results, points: Points, answer: Answer | None) -> None:
@@ -252,7 +267,7 @@ def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:
         area = _SIZES[size] if "size" in ways else 36 if len(points.near) < _MANY else 9
         axes.scatter(*at[members].T, s=area, **style)
     if scale is not None:
-        _colour_bar(ways["colour"], scale, axes)
+        _colour_bar(points, ways["colour"], scale, axes)
 
 
 def _colours(points: Points, look: _Look | None) -> tuple[dict[int, Any], Any]:
@@ -272,13 +287,13 @@ def _colours(points: Points, look: _Look | None) -> tuple[dict[int, Any], Any]:
     return dict(zip(places, shades, strict=True)), scale
 
 
-def _colour_bar(look: _Look, scale: Any, axes: Any) -> None:
+def _colour_bar(points: Points, look: _Look, scale: Any, axes: Any) -> None:
     bar = axes.figure.colorbar(scale, ax=axes, location="right", aspect=30, pad=0.02)
     if not are_numbers(look.values):
         places = range(0, len(look.values), -(-len(look.values) // 12))
         bar.set_ticks(list(places), labels=short([look.values[i] for i in places], look.axis))
     bar.ax.tick_params(labelsize=8)
-    bar.set_label(f"{visible(look.axis)} (colour)", fontsize=9)
+    bar.set_label(f"{_titled_axis(points, look.axis)} (colour)", fontsize=9)
 
 
 def _legend(points: Points, looks: list[_Look], left: list[str], axes: Any) -> None:
@@ -297,7 +312,9 @@ def _legend(points: Points, looks: list[_Look], left: list[str], axes: Any) -> N
     lines = [first]
     for look in looks:
         if look.way != "colour" or len(look.values) <= _MOST_COLOURS:
-            lines.append([words(f"{visible(look.axis)} ({look.way}):"), *_handles(look)])
+            lines.append(
+                [words(f"{_titled_axis(points, look.axis)} ({look.way}):"), *_handles(look)]
+            )
     for i, line in enumerate(part for one in lines for part in _lines_of(one, most)):
         below = ScaledTranslation(0, -(38 + 16 * i) / 72, axes.figure.dpi_scale_trans)
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 0)}
@@ -350,6 +367,6 @@ def _labels(points: Points, at: Any, axes: Any) -> None:
     box = axes.get_window_extent().extents * per_pixel
     for i, offset in free_places(spots, names, box.tolist(), others[np.isfinite(others).all(1)]):
         style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "zorder": 4}
-        style["bbox"] = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.2}
+        style["bbox"] = {"facecolor": "white", "alpha": 0.95, "edgecolor": "none", "pad": 0.8}
         style["arrowprops"] = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6}
         axes.annotate(names[i], at[front[i]], xytext=offset, **style).set_in_layout(False)
