@@ -17,7 +17,7 @@ from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.figures import frontiers
-from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import WORK_KEYS
@@ -155,15 +155,14 @@ class Results:
 
         expected = "expected one SELECT over the table designs"
         if not is_unicode(query):
-            got = "got bytes that are not UTF-8"
-            raise SpecError(Fault(got, expected, "", "", Place("--sql")))
+            raise SpecError(Fault("got bytes that are not UTF-8", expected, "", "", Place("--sql")))
         try:
             kinds = [one.type for one in duckdb.extract_statements(query)]
             if kinds == [duckdb.StatementType.SELECT]:
                 return self._answer(query)
             got = f"got {', '.join(kind.name for kind in kinds) or 'nothing'}"
         except duckdb.Error as error:
-            got = _error_text(error)
+            got = error_text(error)
         raise SpecError(Fault(got, expected, "", "", Place("--sql")))
 
     def _own(self, query: str) -> Answer:
@@ -174,7 +173,7 @@ class Results:
             return self._answer(query)
         except duckdb.Error as error:
             fix = "look for a part that is broken, remove it, and run the sweep again"
-            raise SpecError(Fault(_error_text(error), "", fix, "", self.directory.place)) from None
+            raise SpecError(Fault(error_text(error), "", fix, "", self.directory.place)) from None
 
     def _answer(self, query: str) -> Answer:
         found = self._connection.execute(query)
@@ -196,8 +195,8 @@ class Results:
         prefix, place = _TIMES.get(self.by, ("", None))
         step_time, per_sequence = f"{prefix}step_time_s", f"{prefix}seconds_per_sequence"
         if per_sequence in self.columns:
-            query = f"SELECT bool_and({per_sequence} IS NOT NULL) FROM designs WHERE {self.ranked}"
-            if self._own(query).rows[0][0]:
+            known = f"bool_and({per_sequence} IS NOT NULL)"
+            if self._own(f"SELECT {known} FROM designs WHERE {self.ranked}").rows[0][0]:
                 return per_sequence
         return self.need(step_time, place)
 
@@ -255,8 +254,7 @@ class Results:
         """Optima with a time on their links, and a bill where the sweep has bills."""
         if cols.EFFECTIVE not in self.columns:
             return 0
-        has_place = replace(self, by=_EFFECTIVE).ranked
-        return self._count(f"CASE WHEN {has_place} THEN 1 END")
+        return self._count(f"CASE WHEN {replace(self, by=_EFFECTIVE).ranked} THEN 1 END")
 
     @property
     def ranked(self) -> str:
@@ -469,8 +467,8 @@ class Results:
         """A column to order by, in SQL."""
         name, _, way = text.strip().partition(" ")
         if way.strip() not in ("", "asc", "desc"):
-            expected = "expected NAME, or NAME desc for the largest first"
-            raise SpecError(Fault(f"got {text!r}", expected, "", "", Place("--sort")))
+            words = "expected NAME, or NAME desc for the largest first"
+            raise SpecError(Fault(f"got {text!r}", words, "", "", Place("--sort")))
         return f"{sql_name(self.need(name, '--sort'))} {way.strip() or 'asc'} NULLS LAST"
 
     def _usual(self) -> str:
@@ -557,10 +555,6 @@ class Results:
         counts = ", ".join(f"count({sql_name(name)})" for name in names)
         (found,) = self._own(f"SELECT {counts} FROM designs").rows
         return [name for name, n in zip(names, found, strict=True) if n]
-
-
-def _error_text(error: Exception) -> str:
-    return f"got {' '.join(str(error).split())}"
 
 
 _OPTIMAL = "status = 'optimal'"

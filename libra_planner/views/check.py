@@ -85,8 +85,7 @@ class CheckedPlan:
     def late(self) -> list[tuple[StepTimeLimit, float]]:
         """Bounds on the step time that its mean on the links exceeds, and by how many seconds."""
         mean_s = float(self.report.effective_step_time_s.mean())
-        limits = self.links.problem.step_time_limits
-        over = [(limit, mean_s - limit.limit_s) for limit in limits]
+        over = [(one, mean_s - one.limit_s) for one in self.links.problem.step_time_limits]
         return [(limit, s) for limit, s in over if s > limit.limit_s * RULE_TOLERANCE]
 
 

@@ -43,3 +43,12 @@ class Answer:
         import pandas as pd
 
         return pd.DataFrame(list(self.rows), columns=list(self.columns))
+
+
+def error_text(error: Exception) -> str:
+    """What a database says of a question, in one line.
+
+    >>> error_text(ValueError("no column\\n  here"))
+    'got no column here'
+    """
+    return f"got {' '.join(str(error).split())}"

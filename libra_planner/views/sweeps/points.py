@@ -94,13 +94,11 @@ class Points:
         results = _of_columns(results, names)
         figures = (_familiar(results.time_column, rows), results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
-        is_mixed = any(name not in names for name in apart)
+        is_mixed = not {*apart} <= {*names}
         is_sample = answer is None and len(rows) < results.n_rows
-        work = tuple(name for name in apart if name in varied)
-        units = axis_units(results)
-        words = results.plan_cost, results.cost_name
-        tiers = tuple(tier_names(results))
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *words, tiers)
+        work, units = tuple(x for x in apart if x in varied), axis_units(results)
+        named = results.plan_cost, results.cost_name, tuple(tier_names(results))
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named)
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -299,14 +297,13 @@ class Points:
         if self.cost:
             cost = np.array([self.rows[i][self.cost] for i in places], dtype=np.float64)
         last = [self._last(i) for i in places]
-        ranks = {one: rank for rank, one in enumerate(sorted({*last}))}
-        then = np.array([ranks[one] for one in last], dtype=np.float64)
-        return [places[i] for i in unbeaten_in_two(time, cost, then)]
+        then = np.unique(np.array(last), axis=0, return_inverse=True)[1].ravel()
+        return [places[i] for i in unbeaten_in_two(time, cost, then.astype(np.float64))]
 
     def _last(self, i: int) -> tuple[bool, float]:
         """What decides between designs of equal bills and times: rules that a bill breaks first."""
-        own_usd = (self.rows[i].get("cost_usd") or 0.0) if self.cost == "bill_usd" else 0.0
-        return self.breaks_rule(i), own_usd
+        own_usd = self.cost == "bill_usd" and self.rows[i].get("cost_usd")
+        return self.breaks_rule(i), own_usd or 0.0
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
