@@ -230,11 +230,6 @@ class Results:
         is_known = cols.OVER_RULE in self.columns
         return f"coalesce({cols.OVER_RULE}, 0) > {CENT_USD}" if is_known else "false"
 
-    @property
-    def _tie_order(self) -> str:
-        """What decides between designs of equal bills and times, in SQL, small ones first."""
-        return f"{self._breaks_rule}, {self.tie_column}"
-
     @cached_property
     def n_billed(self) -> int:
         """Designs with a bill, and the time on what it buys."""
@@ -244,9 +239,7 @@ class Results:
     @cached_property
     def over_rule(self) -> frozenset[int]:
         """Rows whose bill is more than their rules on cost allow."""
-        if cols.OVER_RULE not in self.columns:
-            return frozenset()
-        query = f"SELECT row FROM designs WHERE {cols.OVER_RULE} > {CENT_USD}"
+        query = f"SELECT row FROM designs WHERE {self._breaks_rule}"
         return frozenset(row for (row,) in self._own(query).rows)
 
     @cached_property
@@ -506,7 +499,7 @@ class Results:
         which : SQL of the designs that have a place.
         """
         like = f"dense_rank() OVER (ORDER BY {', '.join(self._works) or '0'})"
-        last = f"dense_rank() OVER (ORDER BY {self._tie_order})"
+        last = f"dense_rank() OVER (ORDER BY {self._breaks_rule}, {self.tie_column})"
         wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, last])]
         # Of designs that are equal in all of it the first is kept.
         query = (

@@ -293,12 +293,10 @@ class Points:
 
     def _front(self, places: list[int]) -> list[int]:
         time = np.array([self.rows[i][self.time] for i in places], dtype=np.float64)
-        cost = np.zeros_like(time)
-        if self.cost:
-            cost = np.array([self.rows[i][self.cost] for i in places], dtype=np.float64)
+        cost = np.array([self.rows[i][self.cost] if self.cost else 0.0 for i in places], np.float64)
         last = [self._last(i) for i in places]
-        then = np.unique(np.array(last), axis=0, return_inverse=True)[1].ravel()
-        return [places[i] for i in unbeaten_in_two(time, cost, then.astype(np.float64))]
+        then = np.unique(last, axis=0, return_inverse=True)[1].ravel().astype(np.float64)
+        return [places[i] for i in unbeaten_in_two(time, cost, then)]
 
     def _last(self, i: int) -> tuple[bool, float]:
         """What decides between designs of equal bills and times: rules that a bill breaks first."""
