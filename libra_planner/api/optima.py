@@ -312,14 +312,15 @@ def pareto(
 
 
 @pythonic
-def batch_optimize(plans: Sequence[Problem]) -> Batch:
+def batch_optimize(plans: Problem | Sequence[Problem]) -> Batch:
     """The optima of many plans at once.
 
     :func:`libra_planner.optimizer.optimize.batch_optimize` says how they are found.
     """
-    for plan in [plans] if isinstance(plans, str | Path | Mapping) else plans:
+    listed = [plans] if isinstance(plans, str | Path | Mapping | Problem) else [*plans]
+    for plan in listed:
         plan_given(plan, "batch_optimize")
-    return Batch.of(optimizing.batch_optimize(plans))
+    return Batch.of(optimizing.batch_optimize(listed))
 
 
 def bill_study(

@@ -78,7 +78,7 @@ def report(
     designs: Sequence[str | Path | Problem | OneDesign],
     folder: str | Path,
     *,
-    formats: str | None = None,
+    formats: str | Sequence[str] | None = None,
     settings: Settings = (),
     baseline: str | None = None,
     tokens: str | float | None = None,
@@ -142,7 +142,7 @@ def report(
 def written_report(
     question: Question,
     folder: str | Path,
-    formats: str | None = None,
+    formats: str | Sequence[str] | None = None,
     progress: SearchProgress | None = None,
 ) -> Report:
     """The report of one to ten designs, written into a folder.
@@ -151,7 +151,7 @@ def written_report(
     ----------
     question : which designs, and what is asked of them.
     folder : to write to; it is made where it is not there.
-    formats : of html, xlsx, csv, md and pdf, with commas; by default all but pdf.
+    formats : of html, xlsx, csv, md and pdf, a list or with commas; by default all but pdf.
     progress : is told of searches for strategies that plans leave open.
 
     Raises
@@ -217,11 +217,12 @@ def _text(design: object, file: str | None) -> str:
     return f"{file}@{','.join(f'{gigabytes_per_s(speed):.17g}' for speed in speeds)}"
 
 
-def _formats(text: str | None) -> tuple[str, ...]:
-    """The formats that a list names, in its order."""
-    if text is None:
+def _formats(listed: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The formats that a list names, or a text with commas, in its order."""
+    if listed is None:
         return DEFAULT_FORMATS
-    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    parts = listed.split(",") if isinstance(listed, str) else listed
+    given = tuple(dict.fromkeys(part.strip() for part in parts))
     for name in given:
         if name not in FORMATS:
             got, fix = f"got {name!r}", closest(name, FORMATS)

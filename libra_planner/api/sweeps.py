@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.api.given import path_given, plan_value, pythonic, yaml_path
 from libra_planner.api.shown import Shown
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault, SpecError, UnknownName, closest
 from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
 from libra_planner.problem import Problem
@@ -284,5 +284,8 @@ def sweep_results(
         For a directory that is no sweep's, or without any results yet, or a filter that is wrong.
     """
     path_given(directory, "sweep_results", "a run directory")
+    if by is not None and by not in sweeping.BY:
+        fix = closest(by, sweeping.BY)
+        raise UnknownName.at("by", f"got {by!r}", f"expected {', '.join(sweeping.BY)}", fix)
     filters = (where,) if isinstance(where, str) else tuple(where)
     return SweepResults.of(sweeping.Results.at(directory, by, filters))

@@ -16,7 +16,7 @@ from libra_planner.fabric import clos
 from libra_planner.fabric.clos import Array, Clos, Flows
 from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import SwitchSettings, Topology, TrafficSettings
-from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.problem import Problem, bought, fastest_alternative
 from libra_planner.routing.policy import Policy
 
 
@@ -365,7 +365,7 @@ def shared_fabric(
     first = problems[0].topology
     outer = replace(first.dimensions[-1], size=sum(sizes))
     topology = Topology((*first.dimensions[:-1], outer))
-    design = realize(topology, bandwidths_Bps[0], problems[0].links)
+    design = realize(topology, bandwidths_Bps[0], bought(problems[0], bandwidths_Bps[0]).links)
     port, built = topology.ports[-1], design.dimensions[-1]
     order = placed_npus(topology, topology.n_dims - 1, built, traffic.placement, seed)
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -374,10 +374,10 @@ def shared_fabric(
     for problem, bandwidth, start in zip(problems, bandwidths_Bps, starts[:-1], strict=True):
         # The shared network is that of all jobs; a job's NPUs by themselves may not build one.
         inner = np.where(np.arange(topology.n_dims) < port, bandwidth, 0.0)
-        own = realize(problem.topology, inner, problem.links)
+        chosen = fastest_alternative(problem, bandwidth)
+        own = realize(problem.topology, inner, chosen.links)
         placed = replace(own, dimensions=(*own.dimensions[:port], *design.dimensions[port:]))
         npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
-        chosen = fastest_alternative(problem, bandwidth)
         check = LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at, selection=selection)
         checks.append(check)
     for check in checks:  # Trees of in-network reduction are not flows that others could meet.

@@ -551,6 +551,6 @@ def link_check(
     """
     asked = np.asarray(bandwidth_Bps, dtype=np.float64)
     chosen = fastest_alternative(problem, asked)
-    design = realize(problem.topology, asked, problem.links)
+    design = realize(problem.topology, asked, chosen.links)
     settings = traffic or design.realization.traffic
     return LinkCheck(chosen, asked, design, settings, selection=selection, memo=memo or CheckMemo())

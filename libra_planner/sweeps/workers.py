@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import process_time
+from types import ModuleType
 from typing import Any, cast
 
 from libra_planner import __version__
@@ -172,10 +173,21 @@ def _new_worker(job: Job, directory: RunDirectory) -> _Worker:
     ours, theirs = context.Pipe()
     arguments = (theirs, job, str(directory.path))
     process = context.Process(target=_serve, args=arguments, daemon=True)
-    with variables(_ONE_THREAD | same_imports()), _interrupts_held():
+    with variables(_ONE_THREAD | same_imports()), _interrupts_held(), _without_main():
         process.start()
     theirs.close()
     return _Worker(process, ours)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes that do not run the caller's script again: workers need nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

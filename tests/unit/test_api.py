@@ -6,6 +6,8 @@ import ast
 import json
 import pickle
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -461,6 +463,28 @@ def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> No
     assert reason in best._repr_html_().replace("&#x27;", "'")
     assert best.to_dict()["shadow_prices"] is None
     assert worth.to_frame().empty
+
+
+def test_what_ranks_a_sweep_and_formats_are_named(tmp_path: Path) -> None:
+    with pytest.raises(lp.SpecError, match="by: got 'bil'.*did you mean bill"):
+        lp.sweep_results(tmp_path, by="bil")
+    plan = lp.load_plan("01_gpt3_4d")
+    assert repr(lp.batch_optimize(plan)) == "<Batch: 1 design: 1 optimal>"
+    with pytest.raises(lp.SpecError, match="got 'htm'"):
+        lp.report([plan], tmp_path / "r", formats=["htm", "csv"])
+
+
+def test_workers_do_not_run_the_script_again(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import libra_planner as lp\n"
+        "print('ran')\n"
+        "print(lp.sweep('13_tapers', 'run', n_workers=2).n_rows)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["ran", "12"]), done.stderr
 
 
 def test_what_functions_give_has_a_name_for_annotations() -> None:

@@ -322,3 +322,18 @@ def test_what_to_buy_is_not_yet_checked(run) -> None:
     assert beside is not None
     assert re.search(r", servers \$\S+, racks \$\S+, storage \$\S+, frontend \$", beside[1])
     assert "not checked" not in run("optimize", "0e_rails_2to1").out
+
+
+def test_a_routed_design_has_the_links_of_its_option() -> None:
+    """The plan's own port_speed is of no option: 200 Gbit/s are routed as check routes them."""
+    options = "fabric.bill_options={nics: 1 x 200 Gbps, tapers: {spine: 4}, switch_radix: 64}"
+    ports = "fabric.realization={port_speed: 400 Gbps}"
+    plans = [lp.load_plan(EXAMPLE, [options, *more]) for more in ([], [ports])]
+    vector = plans[0].prices.bills.options[0].bandwidth_Bps
+    plain, fixed = (link_check(plan, np.array(vector)) for plan in plans)
+    assert fixed.design == plain.design
+    times = [lp.routed_optimum(plan, lp.Policy(), seeds=[0]).best.check for plan in plans]
+    assert times[0].effective_step_time_s.tolist() == times[1].effective_step_time_s.tolist()
+    assert times[1].spray_step_time_s == pytest.approx(
+        float(plans[1].step_time.seconds(np.array(vector))), rel=1e-9
+    )

@@ -332,7 +332,7 @@ def test_sweeps_and_plans_in_each_others_place_are_named(run, tmp_path: Path) ->
         assert said in outcome.err
     found = load_sweep(sweep)
     assert found.is_searched
-    assert found.template.document.value["parallelism"] == {"rest": "auto", "tp": None}
+    assert found.template.document.value["parallelism"] == {"zero": 1, "rest": "auto", "tp": None}
 
 
 @pytest.mark.parametrize(
