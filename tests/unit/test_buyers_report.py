@@ -72,7 +72,8 @@ def _fabric_of(bill: list[dict[str, str]]) -> Decimal:
 def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, run) -> None:
     """At 4:1, 32 leaves of 40 used ports; `fabric` has 24: its bill against the report's."""
     done = run("report", "t4.yaml", "--prices", "q.csv", "-o", "r", "--formats", "csv")
-    [said] = [line for line in done.out.splitlines() if line.startswith("Open for A: ")]
+    lines = [line for line in done.out.splitlines() if line.startswith("Open for A: ")]
+    [said] = [line for line in lines if "stay free" in line]
     free = "Open for A: 768 of 2,048 ports of its leaves stay free, $492k of their price."
     assert said.startswith(free)
     assert 32 * 41_040 * 768 / 2048 == 492_480
@@ -98,6 +99,32 @@ def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None
     assert any(point.startswith(told) for point in open_points(dear))
     assert full.candidates[0].free_ports is None
     assert not any("ports of A are free" in point for point in open_points(full))
+
+
+def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -> None:
+    """The sum of the note is what the other plan's networks cost less; beside it all is silent."""
+    from libra_planner.procurement.readiness import open_points
+    from libra_planner.units import short_usd
+    from libra_planner.views.report.recommendation import brief, free_ports_lines, lead
+
+    alone = compared_by("t1.yaml", "--prices", "q.csv")
+    [point] = [text for text in open_points(alone) if text.startswith("rails of one switch")]
+    for lines in (lead(alone), brief(alone)):
+        assert f"Open: {point}." in lines
+    [note] = [text for text in free_ports_lines(alone) if "wiring" in text or "rails of" in text]
+    assert '--set "fabric.topology=SW(8)_SW(128)"' in note
+    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
+    text = text.replace("[node, leaf, spine]", "[node, leaf]")
+    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
+    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
+    Path("rails.yaml").write_text("\n".join(rows))
+    both = compared_by("t1.yaml", "rails.yaml", "--prices", "q.csv")
+    a, b = (float(one.bill.total_usd) for one in both.candidates)
+    assert (found := both.candidates[0].rewired)
+    assert a - b == pytest.approx(float(found.saved_usd), rel=0.01)  # Support and racks apart.
+    assert point == f"{found.short('A')}"
+    assert f"{short_usd(float(found.saved_usd))} less" in point
+    assert not any("rails of one switch" in text for text in open_points(both))
 
 
 def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
