@@ -174,9 +174,9 @@ def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
         if one is best or best.letter in passed:
             free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
             less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
-            plan = f" ({found.refill.topology})" if found.refill else ""
+            plan = f" as {found.refill.topology}" if found.refill else ""
             first = "" if one is best else f", and {one.letter} would come before {best.letter}"
-            yield f"{free} are free: {less}{plan}{first}"
+            yield f"{free} are free: {less}{plan}{found.caution}{first}"
 
 
 def told_free_ports(
@@ -207,9 +207,8 @@ def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
     free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
     fewer = f"a network of fewer switches ({tiers_text(found.n_switches)})"
     plan = f"; its plan is {found.refill.short(one.proposal.plan)}" if found.refill else ""
-    return (
-        f"{free} are free, and {fewer} costs {short_usd(float(found.less_usd))} less{first}{plan}"
-    )
+    less = f"{short_usd(float(found.less_usd))} less{found.caution}"
+    return f"{free} are free, and {fewer} costs {less}{first}{plan}"
 
 
 def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:
