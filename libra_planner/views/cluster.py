@@ -198,8 +198,8 @@ def _quote_lines(bill: Bill, quotes: Sequence[Quote]) -> Iterator[str]:
 
 def unused_items(bill: Bill, quotes: Sequence[Quote]) -> list[str]:
     """Items that a user quotes and a bill has none of."""
-    used = used_quotes(bill, quotes)
-    return [quote.item for quote in quotes if quote not in used]
+    used = {quote.item for quote in used_quotes(bill, quotes)}  # Another seller may count there.
+    return [quote.item for quote in quotes if quote.item not in used]
 
 
 def _quoted(bill: Bill) -> Iterator[tuple[Line, Price]]:
