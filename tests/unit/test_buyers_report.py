@@ -101,6 +101,24 @@ def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None
     assert not any("ports of A are free" in point for point in open_points(full))
 
 
+def test_a_design_that_stands_there_twice_is_said_once_and_decides_nothing(bought) -> None:
+    """Without its copy the same prices and times decide, and the same words tell of ties."""
+    from libra_planner.procurement.advice import break_evens
+    from libra_planner.views.report.against import choice_notes
+    from libra_planner.views.report.sensitivity import change_table
+
+    alone = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv")
+    twice = compared_by("t1.yaml", "t4.yaml", "twin=t4.yaml", "--prices", "q.csv")
+    assert alone.chosen == twice.chosen == 1
+    notes = [*choice_notes(twice)]
+    assert notes.pop(0) == "C is the same as B: same bill, same step time."
+    assert notes == [*choice_notes(alone)]
+    assert [*break_evens(twice)] == [*break_evens(alone)]
+    told = [str(row[0].value) for row in change_table(twice).rows]
+    assert "step time of A" in told
+    assert "step time of C" not in told
+
+
 def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -> None:
     """The sum of the note is what the other plan's networks cost less; beside it all is silent."""
     from libra_planner.procurement.readiness import open_points
@@ -111,7 +129,7 @@ def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -
     [point] = [text for text in open_points(alone) if text.startswith("rails of one switch")]
     for lines in (lead(alone), brief(alone)):
         assert f"Open: {point}." in lines
-    [note] = [text for text in free_ports_lines(alone) if "wiring" in text or "rails of" in text]
+    [note] = [text for text in free_ports_lines(alone) if "rails of" in text]
     assert '--set "fabric.topology=SW(8)_SW(128)"' in note
     text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
     text = text.replace("[node, leaf, spine]", "[node, leaf]")

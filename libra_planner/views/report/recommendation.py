@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.procurement.advice import Step, contenders, steps
-from libra_planner.procurement.advice import tied as tied_with
 from libra_planner.procurement.bill import SERVICE, SERVICES, SUPPORT
 from libra_planner.procurement.bought.rewirings import (
     short_wiring_texts,
@@ -47,6 +46,7 @@ from libra_planner.views.report.against import (
     joined,
     named,
     tie_text,
+    untwinned_ties,
 )
 from libra_planner.views.report.bills import (
     LEFT_OUT,
@@ -154,9 +154,8 @@ def brief(comparison: Comparison) -> Iterator[str]:
 def _choice(comparison: Comparison) -> str:
     """What to buy, and what the model's error leaves beside it: all but price and speed."""
     one, reasons = comparison.candidates[comparison.chosen], blocked(comparison)
-    ties = [
-        comparison.letters[i] for i in tied_with(comparison, comparison.chosen, with_prices=True)
-    ]
+    found = untwinned_ties(comparison, comparison.chosen, with_prices=True)
+    ties = [comparison.letters[i] for i in found]
     if reasons:
         tie = f", in a tie with {joined(ties, 'and')} within the model's error" if ties else ""
         return f"The best of these is {named(one)}{tie}: "
