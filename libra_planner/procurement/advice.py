@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Line
+from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import moved_usd
 from libra_planner.procurement.ranges import Rival, rivals
@@ -209,7 +210,7 @@ def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
     """Prices that change what to buy within a factor of 10, the nearest first."""
     name, found = comparison.criterion, []
     for swing in comparison.swings:
-        factor, text = swing.break_even_of(name, among=comparison.eligible)
+        factor, text = swing.break_even_of(name, among=unequal(comparison))
         if factor is not None and 1 / FARTHEST <= factor <= FARTHEST:
             then = text.removesuffix(f" {name}")
             quote = quote_of(comparison, swing.price_name)

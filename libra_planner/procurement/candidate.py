@@ -31,6 +31,7 @@ from libra_planner.procurement.bought.bridges import Bridge, bridges
 from libra_planner.procurement.bought.refills import PLAN
 from libra_planner.procurement.bought.servers import Facility
 from libra_planner.procurement.quotes import for_bills
+from libra_planner.procurement.rails import Rewired, rewired
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
 from libra_planner.step.bands import is_tie
@@ -264,6 +265,12 @@ class Candidate:
         own, prices = self.proposal, self.proposal.problem.prices
         only_stacks = prices.choice is not None
         return cluster.free_ports(self.bought, own.shop, own.npu, only_stacks=only_stacks)
+
+    @cached_property
+    def rewired(self) -> Rewired | None:
+        """Its rails wired otherwise for less; ``None`` under ``prices: bill`` (not an option)."""
+        own = self.proposal
+        return rewired(self.bought, own.shop) if own.problem.prices.choice is None else None
 
     @property
     def injected_Bps(self) -> float:

@@ -32,8 +32,8 @@ from libra_planner.procurement.bill import (
 )
 from libra_planner.procurement.bought.cages import cages_of
 from libra_planner.procurement.bought.choices import Naming, refuse_unfit, with_modules
-from libra_planner.procurement.bought.refills import Refill, best_refill
-from libra_planner.procurement.lines import FabricShop, Purchase, bought_line
+from libra_planner.procurement.bought.refills import LEAST_OF_BILL, Refill, best_refill
+from libra_planner.procurement.lines import FabricShop, Purchase, bought_line, system_bill
 from libra_planner.procurement.quotes import quoted_bill
 
 _WIRING_OF = {RAIL: RAIL_ONLY}
@@ -171,6 +171,16 @@ class FreePorts:
         return self.refill.saved_usd if self.refill else self.saved_usd
 
     @property
+    def is_unequal(self) -> bool:
+        """Whether its leaves hold no equal groups, so that a step may take longer."""
+        return self.refill.is_unequal if self.refill else len(self.n_switches) > 1
+
+    @property
+    def caution(self) -> str:
+        """What stands beside its money: nobody has checked its step."""
+        return " (its step may take longer: not checked)" if self.is_unequal else ""
+
+    @property
     def n_switches(self) -> Mapping[str, int]:
         """Switches by tier of what saves that."""
         found = self.network.clos.n_switches
@@ -213,6 +223,8 @@ def free_ports(
     counts = wasted.n_free_ports, wasted.n_ports
     taper = None if only_stacks or len(order.tapers) != 1 else order.tapers[0]
     refill = best_refill(bought, shop, npu, taper, least_usd)
+    if refill is None and saved_usd < LEAST_OF_BILL * system_bill(bought, shop, npu)[0].total_usd:
+        return None
     parts = first.parts if first else ()
     return FreePorts(tier, *counts, wasted.free_ports_usd, network, saved_usd, refill, parts)
 

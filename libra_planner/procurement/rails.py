@@ -34,22 +34,40 @@ class Rewired:
     what : how they are wired.
     edit : what makes it of a plan.
     usd, saved_usd : switches, cables and optics without NICs; how much less that is.
+    design : its fabric.
     """
 
     what: str
     edit: str
     usd: Decimal
     saved_usd: Decimal
+    design: RealizedDesign
+
+    def short(self, letter: str = "") -> str:
+        """What it saves, of a design of a report, without what makes it of a plan."""
+        saved = format_usd(float(self.saved_usd))
+        whose = f"bandwidths of {letter}" if letter else "same bandwidths"
+        return f"{self.what} have the {whose} for {saved} less"
 
     @property
     def text(self) -> str:
         """What it saves, and what makes it of a plan."""
-        saved, usd = format_usd(float(self.saved_usd)), format_usd(float(self.usd))
-        own = format_usd(float(self.usd + self.saved_usd))
+        usd, own = format_usd(float(self.usd)), format_usd(float(self.usd + self.saved_usd))
         return (
-            f"{self.what} have the same bandwidths for {saved} less, {usd} of switches, cables "
-            f"and optics in place of {own} ({self.edit})"
+            f"{self.short()}, {usd} of switches, cables and optics in place of {own} ({self.edit})"
         )
+
+    def is_that_of(self, other: RealizedDesign) -> bool:
+        """Whether another design has its sizes, its tiers in brackets and its wiring."""
+        own = self.design
+        if own.topology.sizes != other.topology.sizes:
+            return False
+        return own.topology.stacks == other.topology.stacks and _wirings(own) == _wirings(other)
+
+
+def _wirings(design: RealizedDesign) -> list[str]:
+    """How the switches of every dimension are wired; empty without switches."""
+    return [one.settings.wiring if one.settings else "" for one in design.dimensions]
 
 
 def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
@@ -71,7 +89,8 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
     for what, edit, other in _others(bought, shop.parts):
         bill = stack_bill(other, shop)
         if not own.missing and not bill.missing:
-            found.append(Rewired(what, edit, bill.total_usd, own.total_usd - bill.total_usd))
+            saved_usd = own.total_usd - bill.total_usd
+            found.append(Rewired(what, edit, bill.total_usd, saved_usd, other.design))
     best = min(found, key=lambda one: one.usd, default=None)
     return best if best and best.saved_usd >= _MATERIAL * own.total_usd else None
 

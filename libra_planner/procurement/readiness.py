@@ -12,6 +12,7 @@ from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.bought.refills import tiers_text
+from libra_planner.procurement.bought.rewirings import passed_at, passed_text, wiring_texts
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
@@ -156,15 +157,14 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     if text := unrouted_text(comparison):
         yield text
     yield from free_ports_texts(comparison)
+    yield from wiring_texts(comparison)
     yield from cage_texts(one)
 
 
 def free_ports_texts(comparison: Comparison) -> Iterator[str]:
     """Free ports of the design to buy, and of others where fewer switches change the order."""
     for one, found, passed in told_free_ports(comparison):
-        before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in passed.items())
-        first = f": {one.letter} would come before {before}" if passed else ""
-        yield free_ports_text(one, found, first)
+        yield free_ports_text(one, found, passed_text(one, passed))
 
 
 def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
@@ -174,9 +174,9 @@ def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
         if one is best or best.letter in passed:
             free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
             less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
-            plan = f" ({found.refill.topology})" if found.refill else ""
+            plan = f" as {found.refill.topology}" if found.refill else ""
             first = "" if one is best else f", and {one.letter} would come before {best.letter}"
-            yield f"{free} are free: {less}{plan}{first}"
+            yield f"{free} are free: {less}{plan}{found.caution}{first}"
 
 
 def told_free_ports(
@@ -190,9 +190,10 @@ def told_free_ports(
     """
     for i in comparison.order:
         one = comparison.candidates[i]
-        passed = {} if i == comparison.chosen else _passed(comparison, i)
-        if (found := one.free_ports) and (i == comparison.chosen or passed):
-            yield one, found, passed
+        if found := one.free_ports:
+            passed = passed_at(comparison, i, found.less_usd)
+            if i == comparison.chosen or passed:
+                yield one, found, passed
 
 
 def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
@@ -206,31 +207,8 @@ def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
     free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
     fewer = f"a network of fewer switches ({tiers_text(found.n_switches)})"
     plan = f"; its plan is {found.refill.short(one.proposal.plan)}" if found.refill else ""
-    return (
-        f"{free} are free, and {fewer} costs {short_usd(float(found.less_usd))} less{first}{plan}"
-    )
-
-
-_WORK = "work per dollar if its step stays as long"
-
-
-def _passed(comparison: Comparison, i: int) -> Mapping[str, list[str]]:
-    """Before whom a design would come with fewer switches, and by what; empty for nobody."""
-    designs, found = comparison.candidates, comparison.candidates[i].free_ports
-    if found is None:
-        return {}
-    prices = [float(one.bill.total_usd) for one in designs]
-    left = 1 - float(found.less_usd) / prices[i]
-    moves = {
-        name: [j for j in comparison.order if values[i] * left < values[j] < values[i]]
-        for name, values in {"price": prices, _WORK: comparison.worth}.items()
-        if name == "price" or comparison.times_s is not None
-    }
-    told: dict[str, list[str]] = {}
-    for name, js in moves.items():
-        if js:
-            told.setdefault(designs[js[0]].letter, []).append(f"by {name}")
-    return told
+    less = f"{short_usd(float(found.less_usd))} less{found.caution}"
+    return f"{free} are free, and {fewer} costs {less}{first}{plan}"
 
 
 def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:

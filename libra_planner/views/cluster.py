@@ -198,8 +198,8 @@ def _quote_lines(bill: Bill, quotes: Sequence[Quote]) -> Iterator[str]:
 
 def unused_items(bill: Bill, quotes: Sequence[Quote]) -> list[str]:
     """Items that a user quotes and a bill has none of."""
-    used = used_quotes(bill, quotes)
-    return [quote.item for quote in quotes if quote not in used]
+    used = {quote.item for quote in used_quotes(bill, quotes)}  # Another seller may count there.
+    return [quote.item for quote in quotes if quote.item not in used]
 
 
 def _quoted(bill: Bill) -> Iterator[tuple[Line, Price]]:
@@ -317,19 +317,16 @@ def free_ports_text(
     command = shlex.join(fabric_command(network.order, (*part_words(found.parts), *words)))
     refill = found.refill
     if refill is None:
-        return f"{head}{nodes}{at}, {saved} less: {command}. {_as_plan(network)}"
+        return f"{head}{nodes}{at}, {saved} less{found.caution}: {command}. {_as_plan(network)}"
     is_same = refill.n_switches == {k: n for k, n in network.clos.n_switches.items() if n}
-    bill = f"{at * is_same}, a bill that is {saved} less: "
+    bill = f"{at * is_same}, a bill that is {saved} less{found.caution}: "
     if is_brief and not refill.is_stack:
         return f"{head}{nodes}{bill}{command}. {_UNEQUAL}"
     sizes = f" {command} sizes it." * is_same
     return f"{head}{nodes}{bill}{_refill_text(refill, plan)}{sizes}"
 
 
-_UNEQUAL = (
-    "Its leaves hold no equal groups, so that a step may take longer: a report names the plan to "
-    "check."
-)
+_UNEQUAL = "Its leaves hold no equal groups: a report names the plan to check."
 
 
 def _refill_text(found: Refill, plan: str) -> str:

@@ -72,7 +72,8 @@ def _fabric_of(bill: list[dict[str, str]]) -> Decimal:
 def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, run) -> None:
     """At 4:1, 32 leaves of 40 used ports; `fabric` has 24: its bill against the report's."""
     done = run("report", "t4.yaml", "--prices", "q.csv", "-o", "r", "--formats", "csv")
-    [said] = [line for line in done.out.splitlines() if line.startswith("Open for A: ")]
+    lines = [line for line in done.out.splitlines() if line.startswith("Open for A: ")]
+    [said] = [line for line in lines if "stay free" in line]
     free = "Open for A: 768 of 2,048 ports of its leaves stay free, $492k of their price."
     assert said.startswith(free)
     assert 32 * 41_040 * 768 / 2048 == 492_480
@@ -94,16 +95,60 @@ def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None
 
     dear, full = (compared_by(f"t{x}.yaml", "--prices", "q.csv") for x in (4, 1))
     told = "768 of 2,048 leaf ports of A are free, and a network of fewer switches (24 "
-    told += "leaves and 6 spines) costs $226k"
+    told += "leaves and 6 spines) costs $226k less (its step may take longer: not checked)"
     assert any(point.startswith(told) for point in open_points(dear))
     assert full.candidates[0].free_ports is None
     assert not any("ports of A are free" in point for point in open_points(full))
 
 
+def test_a_design_that_stands_there_twice_is_said_once_and_decides_nothing(bought) -> None:
+    """Without its copy the same prices and times decide, and the same words tell of ties."""
+    from libra_planner.procurement.advice import break_evens
+    from libra_planner.views.report.against import choice_notes
+    from libra_planner.views.report.sensitivity import change_table
+
+    alone = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv")
+    twice = compared_by("t1.yaml", "t4.yaml", "twin=t4.yaml", "--prices", "q.csv")
+    assert alone.chosen == twice.chosen == 1
+    notes = [*choice_notes(twice)]
+    assert notes.pop(0) == "C is the same as B: same bill, same step time."
+    assert notes == [*choice_notes(alone)]
+    assert [*break_evens(twice)] == [*break_evens(alone)]
+    told = [str(row[0].value) for row in change_table(twice).rows]
+    assert "step time of A" in told
+    assert "step time of C" not in told
+
+
+def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -> None:
+    """The sum of the note is what the other plan's networks cost less; beside it all is silent."""
+    from libra_planner.procurement.readiness import open_points
+    from libra_planner.units import short_usd
+    from libra_planner.views.report.recommendation import brief, free_ports_lines, lead
+
+    alone = compared_by("t1.yaml", "--prices", "q.csv")
+    [point] = [text for text in open_points(alone) if text.startswith("rails of one switch")]
+    for lines in (lead(alone), brief(alone)):
+        assert f"Open: {point}." in lines
+    [note] = [text for text in free_ports_lines(alone) if "rails of" in text]
+    assert '--set "fabric.topology=SW(8)_SW(128)"' in note
+    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
+    text = text.replace("[node, leaf, spine]", "[node, leaf]")
+    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
+    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
+    Path("rails.yaml").write_text("\n".join(rows))
+    both = compared_by("t1.yaml", "rails.yaml", "--prices", "q.csv")
+    a, b = (float(one.bill.total_usd) for one in both.candidates)
+    assert (found := both.candidates[0].rewired)
+    assert a - b == pytest.approx(float(found.saved_usd), rel=0.01)  # Support and racks apart.
+    assert point == f"{found.short('A')}"
+    assert f"{short_usd(float(found.saved_usd))} less" in point
+    assert not any("rails of one switch" in text for text in open_points(both))
+
+
 def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
     run, tmp_path, monkeypatch
 ) -> None:
-    """96 nodes at 4:1 are two groups of 48 on 16 leaves and 3 spines; 256 are no groups of 37."""
+    """96 nodes at 4:1 are two groups of 48 on 16 leaves and 3 spines; 128 are no groups of 52."""
     monkeypatch.chdir(tmp_path)
     asked = ("--model", "llama3-70b", "--npu", "h100-sxm", "--nic", "400Gbps", "--npus")
     assert "stay free" not in run("init", *asked, "768", "-o", "full.yaml").err
@@ -116,10 +161,13 @@ def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
     switches = [x.n_units for x in one.bill.of("network").lines if x.part.kind == "switch"]
     assert switches == [16, 3]
     told = run("init", *asked, "2048", "--taper", "2", "-o", "t2.yaml").err
-    assert "1,024 of 4,096 ports of its leaves stay free" in told
-    sized = "libra-planner fabric --hosts 256 --nic 400Gbps --taper 2. "
-    assert f"{sized}Its leaves hold no equal groups, so that a step may take longer" in told
-    assert "--set" not in told
+    assert "stay free" not in told  # Fewer leaves save 0.1 % of the bill there.
+    told = run("init", *asked, "1024", "--taper", "4", "-o", "open.yaml").err
+    assert "768 of 2,048 ports of its leaves stay free" in told
+    assert "less (its step may take longer: not checked)" in told
+    sized = "libra-planner fabric --hosts 128 --nic 400Gbps --taper 4. "
+    assert f"{sized}Its leaves hold no equal groups: a report names the plan to check" in told
+    assert "--set" not in told.split("At list prices")[1]
 
 
 def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(bought) -> None:

@@ -95,6 +95,18 @@ def test_a_network_alone_does_not_use_lump_sums(folder, run) -> None:
     assert "Quotes that this network does not use: freight, structured cabling" in said
 
 
+def test_a_part_that_the_bill_buys_is_no_unused_quote(folder, run) -> None:
+    """64 hosts buy 512 NICs and spares: too few for one offer, so that the other one counts."""
+    Path("q.csv").write_text(
+        "item,price,seller,date,moq\n"
+        "nic-400g,1400,Acme,2026-11-02,2000\nnic-400g,1500,NicCo,2026-11-02,\n"
+        "rack,900,Acme,2026-11-02,\n"
+    )
+    words = ("fabric", "--hosts", "64", "--nic", "400Gbps", "--prices", "q.csv")
+    assert run(*words, "--json").payload["unused_quotes"] == ["rack"]
+    assert "Quotes that this network does not use: rack\n" in run(*words).out
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [

@@ -20,6 +20,12 @@ PLAN = "PLAN"
 
 _RAIL_ONLY = "rail_only"
 
+LEAST_OF_BILL = Decimal("0.005")
+"""Share of a whole bill from which leaves that hold no equal groups are worth a word.
+
+Their step may take longer, so that less money is soon lost again.
+"""
+
 
 @dataclass(frozen=True)
 class Refill:
@@ -47,6 +53,11 @@ class Refill:
     def is_stack(self) -> bool:
         """Whether its tiers are in brackets, so that the model knows its taper."""
         return bool(self.topology.stacks)
+
+    @property
+    def is_unequal(self) -> bool:
+        """Whether it has leaves under spines that need not hold equal groups."""
+        return not self.is_stack and len(self.n_switches) > 1
 
     @property
     def vector(self) -> str:
@@ -93,7 +104,7 @@ def best_refill(
     """The plan that saves most, at least so much; ``None`` where no plan does.
 
     A stack is taken unless one dimension of all tiers saves so much more, as the model knows only
-    the taper of stacks.
+    the taper of stacks. That has to save a two-hundredth of the whole bill, too.
 
     Parameters
     ----------
@@ -108,6 +119,8 @@ def best_refill(
     found = [*_stacks(bought, shop, npu, own)]
     best = max(found, key=lambda x: x.saved_usd, default=None)
     flat = _one_dimension(bought, shop, npu, own, taper) if taper is not None else None
+    if flat is not None and flat.is_unequal and flat.saved_usd < LEAST_OF_BILL * own.total_usd:
+        flat = None
     if flat is not None and (best is None or flat.saved_usd >= best.saved_usd + least_usd):
         best = flat
     return best if best is not None and best.saved_usd >= least_usd else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from libra_planner.procurement.advice import Neighbour, neighbours, tied
+from libra_planner.procurement.bought.twins import equal_texts, equals
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import broken_texts
@@ -125,6 +126,7 @@ def _none(comparison: Comparison, found: Sequence[Neighbour]) -> Iterator[str]:
 def choice_notes(comparison: Comparison) -> Iterator[str]:
     """Ties, and a design that comes first but cannot be bought."""
     chosen = comparison.chosen
+    yield from equal_texts(comparison)
     if text := tie_text(comparison, chosen, with_prices=True):
         yield text.strip()
     first = in_order(comparison.candidates, comparison.worth)[0]
@@ -133,9 +135,15 @@ def choice_notes(comparison: Comparison) -> Iterator[str]:
         yield f"{name} would be {comparison.criterion}, but breaks rules of its plan."
 
 
+def untwinned_ties(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
+    """Designs tied with the best one, but for those that are equal to it."""
+    same = equals(comparison, best)
+    return [i for i in tied(comparison, best, with_prices=with_prices) if i not in same]
+
+
 def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
-    found = tied(comparison, best, with_prices=with_prices)
+    found = untwinned_ties(comparison, best, with_prices=with_prices)
     if not found:
         return ""
     designs = comparison.candidates

@@ -330,7 +330,8 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
     n_prices = sum(quote.item != TAX for quote in used)
     holds = f"{counted(n_prices, 'price')} of {quotes[0].file} {'count' + 's' * (n_prices == 1)}"
     yield f"{holds} here: the section Offers names seller, day and part of each."
-    if unused := [quote.item for quote in quotes if quote not in used]:
+    items = {quote.item for quote in used}
+    if unused := [quote.item for quote in quotes if quote.item not in items]:
         yield f"Quotes that no design uses: {', '.join(unused)}."
     if also := [f"{quote.item} ({quote.also})" for quote in used if quote.others]:
         chosen = [one.item for one in used if one.is_chosen]

@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.procurement.advice import Step, contenders, steps
-from libra_planner.procurement.advice import tied as tied_with
 from libra_planner.procurement.bill import SERVICE, SERVICES, SUPPORT
+from libra_planner.procurement.bought.rewirings import (
+    short_wiring_texts,
+    wiring_lines,
+    wiring_texts,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
@@ -42,6 +46,7 @@ from libra_planner.views.report.against import (
     joined,
     named,
     tie_text,
+    untwinned_ties,
 )
 from libra_planner.views.report.bills import (
     LEFT_OUT,
@@ -110,6 +115,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield from rules_of_ports(one)
     yield from (f"Open: {text}." for text in moq_texts(one))
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
+    yield from (f"Open: {text}." for text in wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
         yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note:
@@ -134,6 +140,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
     yield from rules_of_ports(one)
     yield from (f"Open: {text}." for text in moq_texts(one))
     yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
+    yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):
         yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note:
@@ -147,9 +154,8 @@ def brief(comparison: Comparison) -> Iterator[str]:
 def _choice(comparison: Comparison) -> str:
     """What to buy, and what the model's error leaves beside it: all but price and speed."""
     one, reasons = comparison.candidates[comparison.chosen], blocked(comparison)
-    ties = [
-        comparison.letters[i] for i in tied_with(comparison, comparison.chosen, with_prices=True)
-    ]
+    found = untwinned_ties(comparison, comparison.chosen, with_prices=True)
+    ties = [comparison.letters[i] for i in found]
     if reasons:
         tie = f", in a tie with {joined(ties, 'and')} within the model's error" if ties else ""
         return f"The best of these is {named(one)}{tie}: "
@@ -179,6 +185,7 @@ def free_ports_lines(comparison: Comparison) -> Iterator[str]:
     words = _price_words(comparison)
     for one, found, _ in told_free_ports(comparison):
         yield f"Open for {one.letter}: {free_ports_text(found, words, one.proposal.plan)}"
+    yield from wiring_lines(comparison)
 
 
 def _price_words(comparison: Comparison) -> list[str]:

@@ -22,6 +22,7 @@ from libra_planner.procurement.bill import (
     discounted_usd,
     discounts_of_lines,
 )
+from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.procurement.readiness import best_sprayed, quote_of, used_in
@@ -309,9 +310,10 @@ def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
 
 def _times(comparison: Comparison) -> Iterator[list[Value]]:
     """How much faster the next best would have to be."""
-    if comparison.times_s is None or len(comparison.eligible) == 1:
+    kept = unequal(comparison)
+    if comparison.times_s is None or len(kept) == 1:
         return
-    one, other, *_ = comparison.eligible
+    one, other, *_ = kept
     if not comparison.worth[other]:
         return
     step_s = comparison.candidates[other].step_time_by(comparison.ranking.ranked_by)
