@@ -1,0 +1,64 @@
+"""Switches that are busy for most of a step in the model: what is said of them, and what is next."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+import libra_planner as lp
+from libra_planner.api.designs import Evaluated
+from libra_planner.cli.main import main
+from libra_planner.plan.steps.notes import in_order
+from libra_planner.views.training.step import busy_notes
+
+PLAN = "0e_rails_2to1"
+THIN = [450e9, 50e9, 1e9]
+SAID = "of the step in the model: ECMP usually stretches such traffic two- to threefold"
+
+
+def test_busy_spines_are_told_by_their_share_of_the_step() -> None:
+    """An NPU's bytes over 1 GB/s, and the step that the model has at it."""
+    plan = lp.load_plan(PLAN)
+    [note] = busy_notes(plan, THIN)
+    share = plan.step.busy_s(THIN)[2] / float(plan.step_time.seconds(THIN))
+    assert note.startswith(f"dim3 is busy for {share:.0%} {SAID}")
+    assert note.endswith("optimize PLAN --routing ecmp chooses for the links")
+
+
+def test_leaves_of_one_switch_offer_no_choice() -> None:
+    """Thin ports of a leaf are as busy, but nothing there is hashed."""
+    plan = lp.load_plan(PLAN)
+    vector = [450e9, 1e9, 50e9]
+    assert plan.step.busy_s(vector)[1] / float(plan.step_time.seconds(vector)) > 0.3
+    assert list(busy_notes(plan, vector)) == []
+
+
+def test_it_is_the_first_note() -> None:
+    plan = lp.load_plan(PLAN)
+    [note] = busy_notes(plan, THIN)
+    others = ["assumed NPU price: $1", "dim3 cannot be built", "of its own"]
+    assert in_order([*others, note])[:2] == [note, "dim3 cannot be built"]
+    found = Evaluated.of(plan.evaluate(bandwidth_GBps=[450, 50, 1]).figures, plan=plan)
+    assert found.to_dict()["notes"][0] == note
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("rule", "then"), [("== 1", "optimize"), ("== 25", "check")])
+def test_next_is_a_choice_on_links_where_they_are_busy(
+    rule: str, then: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    rules = f"constraints=[leaf == 50 GB/s, spine {rule} GB/s]"
+    assert main(["optimize", PLAN, "--set", rules]) == 0
+    said = sys.stderr.getvalue()
+    assert f"next: libra-planner {then} {PLAN}" in said
+    assert ("--routing ecmp" in said) == (then == "optimize")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (SAID in shown) == (then == "optimize")
+    assert ("the first note says more" in shown) == (then == "optimize")
