@@ -36,6 +36,7 @@ from libra_planner.views.phases import (
     contention_lines,
     exposed_table,
     floor_lines,
+    headroom_lines,
     high_floor_legend,
     phase_table,
     phases_payload,
@@ -221,6 +222,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
+    yield from headroom_lines(checked.links.problem, report)
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     exposed = exposed_table(checked.exposed, report.ideal_step_time_s)

@@ -10,12 +10,15 @@ import pytest
 import libra_planner as lp
 from libra_planner.api.designs import Evaluated
 from libra_planner.cli.main import main
+from libra_planner.errors import Place, SpecError, UnitError
+from libra_planner.plan.options import nic_bytes_per_s
 from libra_planner.plan.steps.notes import in_order
+from libra_planner.studies.designs import bandwidth_bytes_per_s
 from libra_planner.views.training.step import busy_notes
 
 PLAN = "0e_rails_2to1"
 THIN = [450e9, 50e9, 1e9]
-SAID = "of the step in the model: ECMP usually stretches such traffic two- to threefold"
+SAID = "of the step in the model: ECMP often stretches such traffic 1.3- to 3.5-fold"
 
 
 def test_busy_spines_are_told_by_their_share_of_the_step() -> None:
@@ -62,3 +65,35 @@ def test_next_is_a_choice_on_links_where_they_are_busy(
     shown = " ".join(capsys.readouterr().out.split())
     assert (SAID in shown) == (then == "optimize")
     assert ("the first note says more" in shown) == (then == "optimize")
+
+
+@pytest.mark.parametrize("spine", ["3.125", "25"])
+def test_a_check_says_where_little_headroom_is_left(spine: str, run) -> None:
+    """The share of the step is the time of what runs there, over the mean of the step."""
+    many = "parallelism={tp: 4, cp: 2, pp: 4, dp: 64, interleave: 20}"
+    given = ("check", PLAN, "--set", many, "--bandwidth", f"450,50,{spine}", "--seeds", "2")
+    found = run(*given, "--json").payload
+    busy_s = sum(one["time_s"] for one in found["phases"] if one["dimension"] == "dim3")
+    share = busy_s / found["effective_step_time_s"]["mean"]
+    shown = " ".join(run(*given).out.split())
+    assert (share >= 0.7) == (spine != "25")
+    assert (f"dim3 is busy for {share:.0%} of the step as routed (" in shown) == (share >= 0.7)
+    assert ("little headroom" in shown) == (share >= 0.7)
+
+
+def test_bandwidths_take_units_as_plans_do() -> None:
+    plan, place = lp.load_plan(PLAN), Place("bandwidth")
+    found = bandwidth_bytes_per_s("450, 400 Gbps, 25 GB/s", plan, place)
+    assert found.tolist() == [450e9, 50e9, 25e9]
+    for text, said in {
+        "25 ms": "25 ms",
+        "25 Gb/s": "bits or bytes|for bits",
+        "fast": "write GB/s",
+    }.items():
+        with pytest.raises(SpecError, match=said):
+            bandwidth_bytes_per_s(f"450,50,{text}", plan, place)
+
+
+def test_a_nic_without_a_unit_is_in_gigabits() -> None:
+    with pytest.raises(UnitError, match=r"got '400' without a unit.*; write 400Gbps$"):
+        nic_bytes_per_s("400")

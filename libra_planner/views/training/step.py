@@ -144,8 +144,8 @@ def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
         first, *others = [f"{label} is busy for {share:.0%}" for label, share in busy]
         listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
         yield (
-            f"{listed} of the step in the model: ECMP usually stretches such traffic two- to "
-            "threefold, so the step on real links may be much longer; "
+            f"{listed} of the step in the model: ECMP often stretches such traffic "
+            "1.3- to 3.5-fold, so the step on real links may be much longer; "
             f"optimize PLAN {ON_LINKS} chooses for the links"
         )
 
