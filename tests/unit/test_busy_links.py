@@ -97,3 +97,11 @@ def test_bandwidths_take_units_as_plans_do() -> None:
 def test_a_nic_without_a_unit_is_in_gigabits() -> None:
     with pytest.raises(UnitError, match=r"got '400' without a unit.*; write 400Gbps$"):
         nic_bytes_per_s("400")
+
+
+def test_strategies_that_are_searched_are_told_of_busy_links(run) -> None:
+    """The step of the strategy that was found, not of the one that the plan was read with."""
+    rules = "constraints=[leaf == 50 GB/s, spine == 1 GB/s]"
+    found = run("search", PLAN, "--set", rules, "--set", "parallelism={tp: 4, pp: 4, rest: auto}")
+    [note] = [line for line in found.out.splitlines() if "1.3- to 3.5-fold" in line]
+    assert note.startswith("Note: dim3 is busy for ")
