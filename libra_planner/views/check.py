@@ -229,13 +229,11 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     slowed, same = phase_table(report), same_line(report)
     found: list[Block] = [one for one in (slowed, same) if one]
     yield from ("", exposed) if exposed else ()
-    yield from contention_lines(checked.exposed)
-    yield from ("", _dimension_table(checked))
+    yield from (*contention_lines(checked.exposed), "", _dimension_table(checked))
     yield from _fim_lines(report)
     yield from ("", *found) if found else ()
     yield from map(escape, floor_lines(report))
-    yield from hot
-    yield ""
+    yield from (*hot, "")
     yield from parts_blocks(design_parts(report.design), checked.links.problem.included_dims)
     if report.phases:
         yield from ("", *algorithm_head(checked.links.problem))
