@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from libra_planner.api.designs import Evaluated
 from libra_planner.api.plans import Plan
@@ -23,6 +24,9 @@ from libra_planner.inputs.plans import OpenedPlan, SearchedPlan, open_plan
 from libra_planner.processes import uncollected
 from libra_planner.routing.policy import OPTIONS
 from libra_planner.studies.designs import chosen_design
+
+if TYPE_CHECKING:
+    from libra_planner.api.optima import Optimum
 
 _OF_ROUTING = (
     *OPTIONS,
@@ -46,8 +50,7 @@ def optimize(options: argparse.Namespace) -> None:
     if options.policy is not None:
         _print_routed(options, opened, searched)
         return
-    then = command_on("check", options.plan, options.settings)
-    options.settings = list(searched.settings)
+    given, options.settings = options.settings, list(searched.settings)
     with uncollected():
         from libra_planner.api.optima import Optimum
         from libra_planner.optimizer.optimize import solve
@@ -55,8 +58,18 @@ def optimize(options: argparse.Namespace) -> None:
     plan = Plan.of_searched(options.plan, searched)
     found = Optimum.of_design(plan, solve(searched.problem))
     blocks = found.blocks(_zero_1(opened, searched))
+    then = _then(options.plan, given, found)
     answer(options, found.to_dict, blocks, with_source=True, then=then)
     judge_search(searched.found)
+
+
+def _then(plan: str, settings: Sequence[str], found: Optimum) -> str:
+    """What comes after an optimum: its check, or another optimum where its links are busy."""
+    from libra_planner.views.training.step import ON_LINKS, busy_notes
+
+    if any(busy_notes(found.solved_plan, found.bandwidth_bytes_per_s)):
+        return command_on("optimize", plan, settings, *ON_LINKS.split())
+    return command_on("check", plan, settings)
 
 
 def _zero_1(opened: OpenedPlan, searched: SearchedPlan) -> Iterator[str]:

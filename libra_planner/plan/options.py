@@ -84,6 +84,11 @@ def nic_bytes_per_s(value: Any) -> float:
     Traceback (most recent call last):
     libra_planner.errors.SpecError: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; ...
     """
+    if isinstance(value, str) and (bare := _QUANTITY.fullmatch(value.strip())) and not bare[2]:
+        fix = f"write {bare[1]}Gbps"
+        raise UnitError(
+            Fault(f"got {value!r} without a unit", "expected a speed with its unit", fix)
+        )
     speed_Bps = speed_bytes_per_s(value)
     if speed_Bps >= GBIT_PER_S_BPS:
         return speed_Bps

@@ -16,17 +16,20 @@ import numpy as np
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError, located, refuse
 from libra_planner.files import read_json
 from libra_planner.inputs.plans import OpenedPlan, SearchedPlan, open_plan
+from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.candidate import SweptCheck
 from libra_planner.reading.bundled import given_file
 from libra_planner.reading.document import is_number, scalar
-from libra_planner.units import BYTES_PER_S_PER_GBPS
+from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress as SearchProgress
     from libra_planner.search.best import SearchResult
     from libra_planner.step.expression import Array
 
+_HAS_UNIT = re.compile(r"^[0-9.]+\s*[A-Za-z]+(?:/s|ps)$", re.ASCII)
+"""A number with a unit of bandwidth, right or wrong."""
 _LEAST_GBPS, _MOST_GBPS = 1e-12, 1e9
 """Sizes of a bandwidth beyond which a number is a slip of the keyboard."""
 
@@ -51,8 +54,11 @@ def bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Array:
 
 def _gigabytes_per_s(text: str, place: Place) -> float:
     value = scalar(text.strip())
+    if isinstance(value, str) and _HAS_UNIT.search(value):
+        with located(place):
+            value = gigabytes_per_s(speed_bytes_per_s(value))
     if not is_number(value) or not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
-        fix = "write GB/s without a unit, such as 300,100,75,25"
+        fix = "write GB/s, such as 300,100,75,25, or another unit behind each"
         expected = f"expected 0 or a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}"
         raise SpecError.at(place, f"got {text!r}", expected, fix)
     return abs(float(value))

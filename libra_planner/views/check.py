@@ -36,6 +36,7 @@ from libra_planner.views.phases import (
     contention_lines,
     exposed_table,
     floor_lines,
+    headroom_lines,
     high_floor_legend,
     phase_table,
     phases_payload,
@@ -221,19 +222,18 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
+    yield from headroom_lines(checked.links.problem, report)
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     exposed = exposed_table(checked.exposed, report.ideal_step_time_s)
     slowed, same = phase_table(report), same_line(report)
     found: list[Block] = [one for one in (slowed, same) if one]
     yield from ("", exposed) if exposed else ()
-    yield from contention_lines(checked.exposed)
-    yield from ("", _dimension_table(checked))
+    yield from (*contention_lines(checked.exposed), "", _dimension_table(checked))
     yield from _fim_lines(report)
     yield from ("", *found) if found else ()
     yield from map(escape, floor_lines(report))
-    yield from hot
-    yield ""
+    yield from (*hot, "")
     yield from parts_blocks(design_parts(report.design), checked.links.problem.included_dims)
     if report.phases:
         yield from ("", *algorithm_head(checked.links.problem))

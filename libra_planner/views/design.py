@@ -201,12 +201,14 @@ def design_blocks(
     fixed_order: FixedOrderOptimum | None = None,
     no_worth: str = "",
     of_strategies: Iterable[str] = (),
+    on_links: str = "",
 ) -> Iterator[Block]:
     """A whole result: headline, bandwidths, time split, rules, what more is worth or why not.
 
     Parameters
     ----------
     of_strategies : lines on the times of other strategies, below that of this one.
+    on_links : what the step takes on its links, of a design that was chosen there.
     """
     yield from plan.plan_head(problem)
     mean = "Weighted mean step time" if evaluation.members else "Step time"
@@ -216,6 +218,7 @@ def design_blocks(
         f"{format_time(evaluation.communication_s)} exposed communication), "
         f"{_cost(problem, evaluation)}"
     )
+    yield from [on_links] if on_links else []
     yield from step_lines(problem, evaluation)
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(problem, evaluation)
@@ -236,7 +239,7 @@ def design_blocks(
     worth = worth_table(shadow or ())
     if worth is not None:
         yield from ("", worth)
-    yield from plan.note_lines(plan.result_notes(problem, evaluation))
+    yield from plan.note_lines(plan.result_notes(problem, evaluation, is_routed=bool(on_links)))
     if no_worth:
         yield f"Note: no shadow prices: {no_worth}"
 

@@ -77,6 +77,31 @@ def algorithm_lines(report: CheckReport) -> Iterator[str]:
         yield f"{built.label}: {taken} for the bytes of {users}"
 
 
+def headroom_lines(problem: Problem, report: CheckReport) -> Iterator[str]:
+    """Networks that are busy for most of a whole model's step as routed; nothing of others.
+
+    What hides behind compute counts, so that little more of it can hide.
+    """
+    if problem.step.whole_training is None:
+        return
+    step_s = float(report.effective_step_time_s.mean())
+    design = report.design
+    modelled = problem.step.busy_s(design.bandwidth_Bps) / report.spray_step_time_s
+    for dim, one in enumerate(design.dimensions):
+        busy_s = sum(x.time_s for x in report.choices if x.stage.dim == dim)
+        share = min(busy_s / step_s, 1.0)
+        if one.is_network and share >= _MUCH_FRACTION:
+            yield (
+                f"{one.label} is busy for [bold]{share:.0%}[/] of the step as routed "
+                f"({modelled[dim]:.0%} in the model): little headroom; check PLAN --n-1 tells "
+                "what a failed cable or switch costs"
+            )
+
+
+_MUCH_FRACTION = 0.7
+"""Share of a step from which little more hides behind compute."""
+
+
 def _else(choice: Decision, report: CheckReport) -> str:
     reason, at = choice.stage.reason, choice.stage
     stacked = any(at.dim in tiers for tiers in report.design.topology.stacks)

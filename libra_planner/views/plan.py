@@ -24,6 +24,7 @@ from libra_planner.views.bought.whole_ports import port_notes, spare_notes
 from libra_planner.views.bought.wiring import wiring_notes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
+from libra_planner.views.training.step import busy_notes
 
 
 def plan_head(problem: Problem) -> Iterator[str]:
@@ -107,6 +108,7 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
     """What a vector takes for granted: that it is sold so, and what its plan does."""
+    yield from busy_notes(problem, bandwidth_bytes_per_s)
     yield from thin_notes(problem, bandwidth_bytes_per_s)
     yield from port_notes(problem, bandwidth_bytes_per_s)
     yield from rack_notes(problem, bandwidth_bytes_per_s)
@@ -121,12 +123,25 @@ def as_checked(problem: Problem) -> Problem:
     return replace(problem, text=replace(problem.text, unused_keys=unused))
 
 
-def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+def result_notes(
+    problem: Problem, evaluation: Evaluation, *, is_routed: bool = False
+) -> Iterator[str]:
     """What the figures take for granted, and what partial groups would cost on their own links.
 
     What may change the design comes first.
+
+    Parameters
+    ----------
+    is_routed : whether its step on links stands beside it, so that nothing warns of that.
     """
-    yield from in_order(_result_notes(problem, evaluation))
+    found = in_order(_result_notes(problem, evaluation))
+    yield from without_busy(found, problem, evaluation) if is_routed else found
+
+
+def without_busy(notes: Iterable[str], problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """Notes without the one on busy links, where a design was chosen on its links."""
+    busy = set(busy_notes(problem, evaluation.bandwidth_bytes_per_s))
+    yield from (note for note in notes if note not in busy)
 
 
 def _result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:

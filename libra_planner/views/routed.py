@@ -19,6 +19,7 @@ from libra_planner.views.bought import speeds
 from libra_planner.views.cells import Block, Table, attributes, escape, table_of, two_digits
 from libra_planner.views.check import routed_by, routing_keys, time_keys
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
+from libra_planner.views.plan import without_busy
 from libra_planner.views.spread import figures, mean_text
 from libra_planner.views.training.routed import (
     strategies_blocks,
@@ -49,7 +50,7 @@ def routed_payload(
     optimum are null; what the links make of it is under ``routing``.
     """
     figures = design.evaluate_payload(problem, evaluation)
-    figures["notes"] = [*figures["notes"], *NOTES]
+    figures["notes"] = [*without_busy(figures["notes"], problem, evaluation), *NOTES]
     proofs = {
         "status": "checked",
         **dict.fromkeys(("optimality_gap", "lower_bound", "unique")),
@@ -113,7 +114,7 @@ def routed_blocks(
 ) -> Iterator[Block]:
     """The chosen design by the plan's model, then what its links make of it."""
     yield from strategies_headline(strategies)
-    yield from design.design_blocks(problem, evaluation)
+    yield from design.design_blocks(problem, evaluation, on_links=_on_links(routed.best.check))
     bought = bought_options(routed)
     if bought is not None:
         yield from ("", escape(speeds.purchase_text(problem, bought)))
@@ -125,6 +126,13 @@ def routed_blocks(
     yield from (_comparison(routed, own), "")
     yield from map(escape, algorithm_lines(routed.best.check))
     yield from _lines(problem, routed, own)
+
+
+def _on_links(check: CheckReport) -> str:
+    """The step on links beside that of the model, whose figures stand around it."""
+    time, name = format_time(_mean_s(check)), check.policy.name
+    slower = f"{check.slowdown.mean():.3f}x"
+    return f"On links, by {name}: [bold]{time}[/] ({slower}); what follows is of the model"
 
 
 def _comparison(routed: RoutedOptimum, own: str) -> Table:

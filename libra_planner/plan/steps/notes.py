@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from libra_planner.problem import Problem
 from libra_planner.step.collectives.calibrated import Calibrated
 
+IS_FIRST = re.compile(r"ECMP often stretches such traffic")
+"""Words of a note that doubts the step time itself."""
 DECIDES = re.compile(
     r"cannot be built|not certain|whole (?:parts|ports|links)|placement only|stay free|\$\S+ less"
     r"|is that meant|cannot be plugged|a rack holds|on their own links|load one another"
@@ -30,7 +32,12 @@ def in_order(notes: Iterable[str]) -> list[str]:
     >>> in_order(["assumed NPU price: $27.50k", "LIBRA's table", "It cannot be built: no port"])
     ['It cannot be built: no port', "LIBRA's table", 'assumed NPU price: $27.50k']
     """
-    return sorted(notes, key=lambda one: (not DECIDES.search(one), bool(TELLS_ORIGIN.search(one))))
+
+    def rank(note: str) -> tuple[bool, bool, bool]:
+        is_origin = bool(TELLS_ORIGIN.search(note))
+        return not IS_FIRST.search(note), not DECIDES.search(note), is_origin
+
+    return sorted(notes, key=rank)
 
 
 def plan_notes(problem: Problem) -> Iterator[str]:

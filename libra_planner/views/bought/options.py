@@ -11,6 +11,7 @@ from libra_planner.units import format_time, format_usd, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.design import bandwidths_GBps
+from libra_planner.views.training.step import ON_LINKS, busy_notes
 
 if TYPE_CHECKING:
     from libra_planner.procurement.ranges import BillStudy, Rival
@@ -94,7 +95,9 @@ def bill_blocks(problem: Problem, study: BillStudy) -> Iterator[Block]:
     yield f"Buy {escape(table.options[row].text(tiers))}: {money}; {others}"
     beside = [line for line in study.bill.lines if line.group != NETWORK]
     yield f"In it, beside the training network: {escape(lines_text(beside))}"
-    yield "Its step time is not checked on its links: run check before you buy"
+    is_busy = any(busy_notes(problem, design.bandwidth_bytes_per_s))
+    todo = f"optimize PLAN {ON_LINKS}, as the first note says," if is_busy else "check"
+    yield f"Its step time is not checked on its links: run {todo} before you buy"
     yield from ("", _options_table(problem, study), "", _ranges_text(problem, study))
     if names := ", ".join(part.name for part in study.bill.without_range):
         yield f"Assumed, and without a range: the price of {escape(names)}"

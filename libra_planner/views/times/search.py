@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from libra_planner.inputs.training.bands import step_band_s
@@ -14,6 +15,7 @@ from libra_planner.step.bands import MEMORY_ERROR_FRACTION, STRATEGY_TIE_FRACTIO
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.memory_use import is_certain
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.step.training import member
 from libra_planner.units import (
     BYTES_PER_GB,
     format_bandwidth,
@@ -29,7 +31,8 @@ from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
 from libra_planner.views.training.found import in_the_model, search_counts, verdict
-from libra_planner.views.training.step import COUNTED
+from libra_planner.views.training.step import COUNTED, busy_notes
+from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Recompute, Strategy
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
@@ -221,9 +224,24 @@ def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
     """Degrees of experts that the fabric rules out; whether the best can be bought as it is."""
     yield from experts_notes(problem)
     for one in shown:
+        run = _planned(problem, one.strategy)
+        yield from busy_notes(run, one.optimum.bandwidth_bytes_per_s)
         yield from thin_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)
+
+
+def _planned(problem: Problem, one: Strategy) -> Problem:
+    """The plan with a strategy that was found for it, in place of the one it was read with."""
+    step, training = problem.step, _training(problem)
+    degrees = {axis: int(getattr(one, axis)) for axis in (*_DEGREES, "etp")}
+    run = replace(
+        training,
+        trained=replace(training.trained, strategy=one),
+        groups=placed_groups(problem.topology, degrees),
+    )
+    own = member(run, step.name, 1.0, step.model)
+    return replace(problem, step=replace(step, members=(own,)))
 
 
 def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:

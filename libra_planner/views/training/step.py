@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE, Share
+from libra_planner.step.expression import Array
 from libra_planner.units import FLOPS_PER_TFLOPS, format_time
 
 PARTS = {
@@ -111,7 +112,58 @@ def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     sent = {label: share or 0.0 for has_links, (label, share) in routed if has_links}
     listed = " and ".join(f"{x} for {share:.0%}" for x, share in sent.items() if share > _IDLE)
     if listed:
+        is_busy = any(busy_notes(problem, evaluation.bandwidth_bytes_per_s))
+        tells = "the first note says more" if is_busy else "check PLAN tells by how much"
         yield (
             f"In the model: NPUs send over {listed} of the step; flows that share links may "
-            "stretch that: check PLAN tells by how much"
+            f"stretch that: {tells}"
         )
+
+
+def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
+    """That a step may be much longer on links: where they are busy and flows choose a path.
+
+    Of a whole model's step alone; ``bandwidth_bytes_per_s`` per NPU, shape (n_dims,).
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan("0e_rails_2to1")
+    >>> [note.split(" in the")[0] for note in busy_notes(plan, [450e9, 50e9, 1e9])]
+    ['dim3 is busy for 77% of the step']
+    >>> list(busy_notes(plan, [450e9, 50e9, 25e9]))
+    []
+    """
+    if problem.step.whole_training is None:
+        return
+    vector = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+    shares = problem.step.busy_s(vector) / float(problem.step_time.seconds(vector))
+    labels = problem.topology.labels
+    busy = [(labels[dim], shares[dim]) for dim in _chosen(problem) if shares[dim] >= BUSY_FRACTION]
+    if busy:
+        first, *others = [f"{label} is busy for {share:.0%}" for label, share in busy]
+        listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
+        yield (
+            f"{listed} of the step in the model: ECMP often stretches such traffic "
+            "1.3- to 3.5-fold, so the step on real links may be much longer; "
+            f"optimize PLAN {ON_LINKS} chooses for the links"
+        )
+
+
+ON_LINKS = "--routing ecmp"
+"""Options of ``optimize`` that choose a design for its links."""
+BUSY_FRACTION = 0.3
+"""Share of a step from which threefold traffic nears the whole of it."""
+
+
+def _chosen(problem: Problem) -> list[int]:
+    """Dimensions where flows choose among paths: above leaves, or larger than a switch."""
+    above = {dim for stack in problem.topology.stacks for dim in list(stack)[1:]}
+    sizes = [block.size for block in problem.topology.dimensions]
+    return [
+        dim
+        for dim, switch in enumerate(problem.links.switches)
+        if switch is not None
+        and not switch.one_switch
+        and (dim in above or sizes[dim] > switch.switch_radix)
+    ]

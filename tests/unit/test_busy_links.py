@@ -1,0 +1,121 @@
+"""Switches that are busy for most of a step in the model: what is said of them, and what is next."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+import libra_planner as lp
+from libra_planner.api.designs import Evaluated
+from libra_planner.cli.main import main
+from libra_planner.errors import Place, SpecError, UnitError
+from libra_planner.plan.options import nic_bytes_per_s
+from libra_planner.plan.steps.notes import in_order
+from libra_planner.studies.designs import bandwidth_bytes_per_s
+from libra_planner.units import format_time
+from libra_planner.views.training.step import busy_notes
+
+PLAN = "0e_rails_2to1"
+THIN = [450e9, 50e9, 1e9]
+SAID = "of the step in the model: ECMP often stretches such traffic 1.3- to 3.5-fold"
+
+
+def test_busy_spines_are_told_by_their_share_of_the_step() -> None:
+    """An NPU's bytes over 1 GB/s, and the step that the model has at it."""
+    plan = lp.load_plan(PLAN)
+    [note] = busy_notes(plan, THIN)
+    share = plan.step.busy_s(THIN)[2] / float(plan.step_time.seconds(THIN))
+    assert note.startswith(f"dim3 is busy for {share:.0%} {SAID}")
+    assert note.endswith("optimize PLAN --routing ecmp chooses for the links")
+
+
+def test_leaves_of_one_switch_offer_no_choice() -> None:
+    """Thin ports of a leaf are as busy, but nothing there is hashed."""
+    plan = lp.load_plan(PLAN)
+    vector = [450e9, 1e9, 50e9]
+    assert plan.step.busy_s(vector)[1] / float(plan.step_time.seconds(vector)) > 0.3
+    assert list(busy_notes(plan, vector)) == []
+
+
+def test_it_is_the_first_note() -> None:
+    plan = lp.load_plan(PLAN)
+    [note] = busy_notes(plan, THIN)
+    others = ["assumed NPU price: $1", "dim3 cannot be built", "of its own"]
+    assert in_order([*others, note])[:2] == [note, "dim3 cannot be built"]
+    found = Evaluated.of(plan.evaluate(bandwidth_GBps=[450, 50, 1]).figures, plan=plan)
+    assert found.to_dict()["notes"][0] == note
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("rule", "then"), [("== 1", "optimize"), ("== 25", "check")])
+def test_next_is_a_choice_on_links_where_they_are_busy(
+    rule: str, then: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    rules = f"constraints=[leaf == 50 GB/s, spine {rule} GB/s]"
+    assert main(["optimize", PLAN, "--set", rules]) == 0
+    said = sys.stderr.getvalue()
+    assert f"next: libra-planner {then} {PLAN}" in said
+    assert ("--routing ecmp" in said) == (then == "optimize")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (SAID in shown) == (then == "optimize")
+    assert ("the first note says more" in shown) == (then == "optimize")
+
+
+@pytest.mark.parametrize("spine", ["3.125", "25"])
+def test_a_check_says_where_little_headroom_is_left(spine: str, run) -> None:
+    """The share of the step is the time of what runs there, over the mean of the step."""
+    many = "parallelism={tp: 4, cp: 2, pp: 4, dp: 64, interleave: 20}"
+    given = ("check", PLAN, "--set", many, "--bandwidth", f"450,50,{spine}", "--seeds", "2")
+    found = run(*given, "--json").payload
+    busy_s = sum(one["time_s"] for one in found["phases"] if one["dimension"] == "dim3")
+    share = busy_s / found["effective_step_time_s"]["mean"]
+    shown = " ".join(run(*given).out.split())
+    assert (share >= 0.7) == (spine != "25")
+    assert (f"dim3 is busy for {share:.0%} of the step as routed (" in shown) == (share >= 0.7)
+    assert ("little headroom" in shown) == (share >= 0.7)
+
+
+def test_bandwidths_take_units_as_plans_do() -> None:
+    plan, place = lp.load_plan(PLAN), Place("bandwidth")
+    found = bandwidth_bytes_per_s("450, 400 Gbps, 25 GB/s", plan, place)
+    assert found.tolist() == [450e9, 50e9, 25e9]
+    for text, said in {
+        "25 ms": "25 ms",
+        "25 Gb/s": "bits or bytes|for bits",
+        "fast": "write GB/s",
+    }.items():
+        with pytest.raises(SpecError, match=said):
+            bandwidth_bytes_per_s(f"450,50,{text}", plan, place)
+
+
+def test_a_nic_without_a_unit_is_in_gigabits() -> None:
+    with pytest.raises(UnitError, match=r"got '400' without a unit.*; write 400Gbps$"):
+        nic_bytes_per_s("400")
+
+
+def test_strategies_that_are_searched_are_told_of_busy_links(run) -> None:
+    """The step of the strategy that was found, not of the one that the plan was read with."""
+    rules = "constraints=[leaf == 50 GB/s, spine == 1 GB/s]"
+    found = run("search", PLAN, "--set", rules, "--set", "parallelism={tp: 4, pp: 4, rest: auto}")
+    [note] = [line for line in found.out.splitlines() if "1.3- to 3.5-fold" in line]
+    assert note.startswith("Note: dim3 is busy for ")
+
+
+def test_what_is_chosen_on_links_has_its_step_there_on_top(run) -> None:
+    rules = "constraints=[leaf == 50 GB/s, spine == 1.5625 GB/s]"
+    given = ("optimize", PLAN, "--set", rules, "--routing", "ecmp", "--seeds", "2")
+    found = run(*given, "--json").payload
+    mean_s = found["routing"]["effective_step_time_s"]["mean"]
+    shown = run(*given).out
+    [line] = [line for line in shown.splitlines() if line.startswith("On links, by ecmp: ")]
+    slower = mean_s / found["routing"]["ideal_step_time_s"]
+    assert f"{format_time(mean_s)} ({slower:.3f}x)" in line
+    assert not [note for note in found["notes"] if "1.3- to 3.5-fold" in note]
+    assert "1.3- to 3.5-fold" not in " ".join(shown.split())
