@@ -466,7 +466,7 @@ def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> No
 
 
 def test_what_ranks_a_sweep_and_formats_are_named(tmp_path: Path) -> None:
-    with pytest.raises(lp.SpecError, match="by: got 'bil'.*did you mean bill"):
+    with pytest.raises(lp.SpecError, match=r"by: got 'bil'.*did you mean bill"):
         lp.sweep_results(tmp_path, by="bil")
     plan = lp.load_plan("01_gpt3_4d")
     assert repr(lp.batch_optimize(plan)) == "<Batch: 1 design: 1 optimal>"

@@ -171,7 +171,10 @@ def test_switches_are_counted_by_network(run) -> None:
     network, cables = (int(n.replace(",", "")) for n in said[0])
     of_nodes = re.findall(r"node or rack: (\d+) switches, ([\d,]+) cables", done.out)
     inside, cables_inside = (int(n.replace(",", "")) for n in of_nodes[0])
-    counts = [int(n.replace(",", "")) for n in re.findall(r"cables [a-z-]+(?:, in the server)? +([\d,]+)", done.out)]
+    counts = [
+        int(n.replace(",", ""))
+        for n in re.findall(r"cables [a-z-]+(?:, in the server)? +([\d,]+)", done.out)
+    ]
     assert sum(counts) == cables + cables_inside
     assert cables_inside == 2048
     page = documents(_compared("0e_rails_2to1"), ("csv",))["report-facility.csv"]
