@@ -226,10 +226,10 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     exposed = exposed_table(checked.exposed, report.ideal_step_time_s)
-    slowed, same = phase_table(report), same_line(report)
-    found: list[Block] = [one for one in (slowed, same) if one]
+    found: list[Block] = [one for one in (phase_table(report), same_line(report)) if one]
     yield from ("", exposed) if exposed else ()
-    yield from (*contention_lines(checked.exposed), "", _dimension_table(checked))
+    yield from contention_lines(checked.exposed)
+    yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
     yield from ("", *found) if found else ()
     yield from map(escape, floor_lines(report))
