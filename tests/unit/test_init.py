@@ -324,7 +324,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         "own.yaml is gpt3 now: edit it into your own.",
         "which comes in no scale-up domain",
         "write 96 or 104",
-        "write 400 GB/s or 400 Gbit/s",
+        "; write 400Gbps",
         "NIC of an NPU [400Gbps]: ",
         "All 13 nodes share a leaf",
     ):
