@@ -31,7 +31,7 @@ def free_port_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[
     >>> plan = lp.load_plan("0b_bill", [f"fabric.bill_options.{one}" for one in bought])
     >>> best = plan.optimize().figures.bandwidth_bytes_per_s
     >>> [note.split(" at ")[0].split(", ", 2)[2] for note in free_port_notes(plan, best)]
-    ['switches of 64 ports: 1,024 of 4,096 leaf ports stay free', 'switches of 128 ports: 5,120 ...
+    ['switches of 128 ports: 5,120 of 8,192 leaf ports stay free']
     """
     bills = problem.prices.bills
     row = -1 if bills is None else int(bills.rows(bandwidth_bytes_per_s))
