@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import TOP_OF_RACK
-from libra_planner.problem import Problem, bought
+from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.views.bought.built import built
 
 if TYPE_CHECKING:
     from libra_planner.procurement.bill import Part
@@ -44,14 +43,10 @@ def rack_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
 @lru_cache(maxsize=64)
 def _notes(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[str, ...]:
     """The same, found once: text and JSON ask for it."""
-    from libra_planner.inputs.bills import Bills
-    from libra_planner.procurement.lines import purchase
-
-    bills, vector_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
     try:
         npu = _npu(problem)
-        built = purchase(bought(problem, vector_Bps), vector_Bps, bills.catalogue.parts)
-        room = bills.system(problem, built, npu)[1]
+        bills, purchase = built(problem, bandwidth_bytes_per_s)
+        room = bills.system(problem, purchase, npu)[1]
     except (SpecError, LookupError):
         return ()  # What cannot be built, or named, is told elsewhere.
     return tuple(one.note for one in room.leaf_racks if one.note)

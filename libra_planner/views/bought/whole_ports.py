@@ -15,6 +15,7 @@ from libra_planner.problem import Problem
 from libra_planner.procurement.bill import NETWORK, Bill
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_usd, gigabytes_per_s
+from libra_planner.views.bought.built import built
 
 if TYPE_CHECKING:
     from libra_planner.inputs.bills import Bills
@@ -81,12 +82,8 @@ def whole_ports(
 @lru_cache(maxsize=64)
 def _built(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> WholePorts:
     """The same, found once: headline, verdict, notes and JSON ask for it."""
-    from libra_planner.inputs.bills import Bills
-    from libra_planner.procurement.lines import purchase
-
-    bills, asked_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
     try:
-        bought = purchase(problem, asked_Bps, bills.catalogue.parts)
+        bills, bought = built(problem, bandwidth_bytes_per_s)
     except SpecError as error:
         return WholePorts(fault="; ".join(str(replace(x, place=None)) for x in error.faults))
     return WholePorts(bought.design.bandwidth_Bps, _network(problem, bills, bought))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from libra_planner.errors import SpecError
-from libra_planner.problem import Problem, bought
+from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
+from libra_planner.views.bought.built import built
 
 
 def wiring_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
@@ -37,14 +36,11 @@ def wiring_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
 @lru_cache(maxsize=64)
 def _notes(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[str, ...]:
     """The same, found once: text and JSON ask for it."""
-    from libra_planner.inputs.bills import Bills
-    from libra_planner.procurement.lines import purchase
     from libra_planner.procurement.rails import rewired
 
-    bills, vector_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
     try:
-        built = purchase(bought(problem, vector_Bps), vector_Bps, bills.catalogue.parts)
-        found = rewired(built, bills.shop(problem))
+        bills, purchase = built(problem, bandwidth_bytes_per_s)
+        found = rewired(purchase, bills.shop(problem))
     except SpecError:
         return ()  # What cannot be built is told elsewhere.
     return (found.text,) if found else ()
