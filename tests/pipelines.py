@@ -130,3 +130,40 @@ def chunk_layers(n_layers: int, n_stages: int, interleave: int = 1) -> tuple[tup
     if n_more == n_parts - 1:
         parts[0], parts[-1] = least + 1, least
     return tuple(tuple(parts[stage::n_stages]) for stage in range(n_stages))
+
+
+def makespan_with_sends_s(
+    orders: list[list[Pass]], chunks: list[list[Chunk]], forward_s: float, backward_s: float
+) -> float:
+    """The same where every pass sends its result on, and a stage's port sends one at a time.
+
+    As Megatron's ``overlap_p2p_comm``: a send goes on beside the next pass, and the next pass of
+    its own direction waits for it.
+    """
+    n_stages, n_chunks = len(chunks), len(chunks[0])
+    sends = {"F": forward_s, "BW": backward_s}
+    arrived: dict[tuple[str, int, int], float] = {}
+    free, port, at = [0.0] * n_stages, [0.0] * n_stages, [0] * n_stages
+    last = [{"F": 0.0, "BW": 0.0} for _ in range(n_stages)]
+    while any(at[s] < len(orders[s]) for s in range(n_stages)):
+        for s in range(n_stages):
+            while at[s] < len(orders[s]):
+                kind, i, chunk = orders[s][at[s]]
+                place = chunk * n_stages + s
+                is_end = place == (0 if kind == "BW" else n_stages * n_chunks - 1)
+                if kind == "F":
+                    needed = ("F", i, place - 1) if place else None
+                else:
+                    turns = place == n_stages * n_chunks - 1
+                    needed = ("F", i, place) if turns else ("BW", i, place + 1)
+                if needed is not None and needed not in arrived:
+                    break
+                begin = max(free[s], last[s][kind], arrived[needed] if needed else 0.0)
+                free[s] = begin + chunks[s][chunk].seconds(kind)
+                if is_end:
+                    arrived[kind, i, place] = free[s]
+                else:
+                    port[s] = max(port[s], free[s]) + sends[kind]
+                    arrived[kind, i, place] = last[s][kind] = port[s]
+                at[s] += 1
+    return max(free)

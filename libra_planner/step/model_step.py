@@ -35,6 +35,9 @@ from libra_planner.workload.volumes import Exchange, Exchanges, Formats, Habits
 _ALL_LAYERS = 3
 """ZeRO stage from which weights are gathered for every microbatch."""
 
+_FORWARD, _BACKWARD, _BOTH = slice(0, 1), slice(1, 2), slice(0, 2)
+"""Which passes of a microbatch."""
+
 
 class Pricing(Protocol[Time]):
     """What exchanges take on a fabric."""
@@ -249,7 +252,28 @@ class StepBuilder(Generic[Time]):
 
     @cached_property
     def _busiest(self) -> Time:
-        """One microbatch on the stage that takes longest.
+        """One microbatch on the stage that takes longest, beside what it sends (C17).
+
+        A pass hides the send of the pass before it, of the other direction: the next pass of a
+        direction waits for the last send of its own. So a microbatch takes at least forward and
+        its sends, backward and its sends, and all sends.
+        """
+        total, work = self.algebra.total, self._longest_stage(_BOTH)
+        if not self.trained.strategy.overlap.p2p:
+            return total([work, self.sent])
+        return self.algebra.longest([work, self.sent, *self.between_sends()])
+
+    def between_sends(self) -> Iterable[Time]:
+        """Passes of one direction and the sends that the next ones wait for."""
+        several = self._sends.forward, self._sends.backward
+        if not np.any(np.asarray(self.trained.strategy.pp) > 1):
+            return
+        for passes, sends in zip((_FORWARD, _BACKWARD), several, strict=True):
+            sent = map(self.pricing.exchange, sends)
+            yield self.algebra.total([self._longest_stage(passes), *sent])
+
+    def _longest_stage(self, passes: slice) -> Time:
+        """Passes of one microbatch on the stage that takes longest.
 
         What all stages do stands once: the longest is of what they do beyond it.
         """
@@ -261,16 +285,8 @@ class StepBuilder(Generic[Time]):
             here = np.minimum(np.asarray(kind.n), 1)
             n_dense, n_experts = kind.n_dense - common.n_dense, kind.n_experts - common.n_experts
             beyond = replace(kind, n_dense=n_dense * here, n_experts=n_experts * here)
-            more.append(algebra.times(here, self.one_microbatch(beyond)))
-        return self.with_all_sends(
-            algebra.total([self.one_microbatch(common), algebra.longest(more)])
-        )
-
-    def with_all_sends(self, work: Time) -> Time:
-        """Work of one microbatch, and what a stage sends for it."""
-        if self.trained.strategy.overlap.p2p:
-            return self.algebra.longest([work, self._sent])
-        return self.algebra.total([work, self._sent])
+            more.append(algebra.times(here, self.one_microbatch(beyond, passes)))
+        return algebra.total([self.one_microbatch(common, passes), algebra.longest(more)])
 
     def _least(self, counts: Iterable[Any]) -> Any:
         """The fewest layers of any stage that a strategy has."""
@@ -289,21 +305,21 @@ class StepBuilder(Generic[Time]):
             sum(x.n * np.asarray(x.has_embedding) for x in kinds),
             sum(x.n * np.asarray(x.has_logits) for x in kinds),
         )
-        sends = self.algebra.times(np.asarray(one.pp), self._sent)
+        sends = self.algebra.times(np.asarray(one.pp), self.sent)
         return self.algebra.total([self.one_microbatch(whole), sends])
 
     @cached_property
-    def _sent(self) -> Time:
+    def sent(self) -> Time:
         """What a stage sends for one microbatch."""
         several = (*self._sends.forward, *self._sends.backward)
         return self.algebra.total(map(self.pricing.exchange, several))
 
-    def one_microbatch(self, layers: StageLayers) -> Time:
-        """Forward and backward of some layers."""
+    def one_microbatch(self, layers: StageLayers, passes: slice = _BOTH) -> Time:
+        """Forward and backward of some layers, or one of them."""
         found = []
         for n, (forward, backward, weights_s) in self._layers(layers):
-            both = self.algebra.total([forward, backward, self.pricing.seconds(weights_s)])
-            found.append(self.algebra.times(n, both))
+            both = forward, self.algebra.total([backward, self.pricing.seconds(weights_s)])
+            found.append(self.algebra.times(n, self.algebra.total(both[passes])))
         return self.algebra.total(found)
 
     def _left_microbatches(self) -> Any:

@@ -126,6 +126,10 @@ class LoopedStep(StepBuilder[tree.Node]):
         beside = map(replace(prices, model=model).exchange, exchanges)
         return replace(load, competing=tree.scale(share, tree.add(beside)))
 
+    def between_sends(self) -> Iterable[tree.Node]:
+        """None: a loop does not say when a pass ends; its sends hide in all of it."""
+        return ()
+
     def beside(self, window: tree.Node, gradients: Sequence[Exchange], hidden: Any) -> tree.Node:
         """The longest stage's microbatches that gradients are exchanged beside, as the loop says.
 
@@ -139,7 +143,7 @@ class LoopedStep(StepBuilder[tree.Node]):
             n_layers = kind.n_dense + kind.n_experts + kind.has_logits * self.trained.model.n_mtp
             share = self._load(_GRADIENTS, gradients, 1 / (n * float(n_layers)))
             found.append(replace(self, gradients=share).one_microbatch(kind))
-        behind = self.with_all_sends(tree.ZERO)
+        behind = self.sent
         if self.trained.strategy.overlap.p2p:
             found.append(tree.add([behind, tree.scale(1 / n, sent)]))
             behind = tree.ZERO

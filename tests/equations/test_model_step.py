@@ -124,6 +124,26 @@ def test_the_bubble_of_equal_stages_is_p_minus_1_over_v_m() -> None:
         assert parts["bubble_s"] / parts["compute_s"] == pytest.approx(bubble)
 
 
+def test_a_send_longer_than_a_forward_pass_is_exposed_by_hand() -> None:
+    """Sends of 1.5 forward passes fit in the sum of a microbatch, yet half of one waits."""
+    model = replace(DENSE, vocabulary=0)
+    strategy = Strategy(pp=4, interleave=2, global_batch=16, overlap=OverlapFractions(p2p=True))
+    training = _training(model, strategy, "SW(4)")
+    layer = training.trained.operators.layer(has_experts=False)
+    forward_s, backward_s = (
+        2 * (x.linear_s + x.attention_s) for x in (layer.forward, layer.backward)
+    )
+    assert 2 < backward_s / forward_s < 2.5
+    optimizer_s = float(training.parts(Ideal()).optimizer_s)
+    sent_bytes = 2 * model.sequence_tokens * model.hidden * 2  # Of both chunks, one direction.
+    for share, exposed in ((0.9, 0.0), (1.5, 0.5)):
+        sent_s = share * forward_s
+        each_s = forward_s + backward_s + exposed * forward_s
+        # 16 - 1/2 microbatches; while it fills and empties, p/v without anything hidden.
+        by_hand_s = 15.5 * each_s + 2 * (forward_s + backward_s + 2 * sent_s) + optimizer_s
+        assert _seconds(training, sent_bytes / sent_s) == pytest.approx(by_hand_s, rel=1e-9)
+
+
 def test_data_parallel_by_hand() -> None:
     """2 k P e_g bytes after the last microbatch, or beside it."""
     model, n = DENSE, 4

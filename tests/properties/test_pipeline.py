@@ -18,6 +18,7 @@ from tests.pipelines import (
     interleaved,
     longest_span_s,
     makespan_s,
+    makespan_with_sends_s,
     one_f_one_b,
     zero_bubble,
 )
@@ -176,3 +177,26 @@ def test_gaps_of_unequal_stages(name: str) -> None:
     print(f"\n{name}: {min(gaps):+.1%} to {max(gaps):+.1%}, mean {mean:+.1%}")
     assert least - 1e-12 <= min(gaps)
     assert max(gaps) <= most
+
+
+SENDS = st.floats(0.0, 4.0)
+
+
+@given(p=st.integers(2, 6), v=st.integers(2, 5), f=TIMES, b=TIMES, sent=SENDS, back=SENDS)
+@settings(max_examples=60)
+def test_a_microbatch_waits_for_its_sends_one_by_one(
+    p: int, v: int, f: float, b: float, sent: float, back: float
+) -> None:
+    """Of a stage in the middle; with two stages each end sends less, and it is a bound (C17)."""
+    chunks = [[Chunk(f, b, 0.0)] * v] * p
+
+    def whole_s(m: int) -> float:
+        orders = [interleaved(p, m, v, s) for s in range(p)]
+        return makespan_with_sends_s(orders, chunks, sent, back)
+
+    each = (whole_s(12 * p) - whole_s(6 * p)) / (6 * p)
+    formula = v * max(f + b, sent + back, f + sent, b + back)
+    if p > 2:
+        assert each == pytest.approx(formula, rel=1e-9)
+    else:
+        assert each <= formula * (1 + 1e-9)
