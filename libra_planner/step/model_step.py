@@ -318,7 +318,7 @@ class StepBuilder(Generic[Time]):
         """Forward and backward of some layers, or one of them."""
         found = []
         for n, (forward, backward, weights_s) in self._layers(layers):
-            both = forward, self.algebra.total([backward, self.pricing.seconds(weights_s)])
+            both = [forward, self.algebra.total([backward, self.pricing.seconds(weights_s)])]
             found.append(self.algebra.times(n, self.algebra.total(both[passes])))
         return self.algebra.total(found)
 
