@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from libra_planner.errors import DataNotFound, Fault, Place, UnknownName, close_names, closest
+from libra_planner.errors import DataNotFound, Fault, Place, UnknownName, close_names
 
 
 class _Kind(NamedTuple):
@@ -38,6 +38,8 @@ PLANS = ("examples", "reports")
 """Kinds of bundled plans."""
 SWEEPS = ("sweeps",)
 """Kinds of bundled sweeps."""
+_LEAST_BEGIN = 4
+"""Letters and digits that names have to share at their begin to be alike."""
 _TAKEN = {
     "sweeps": "libra-planner sweep run takes it",
     "examples": "libra-planner optimize takes it",
@@ -95,8 +97,33 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
         return (beside / name) if beside else Path(name)
     if path := _found(kind, name):
         return path
-    fix = f"{closest(name, names(kind))} (or give a path ending in .yaml)"
+    near = _near(name, known := names(kind))
+    fix = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    fix += " (or give a path ending in .yaml)"
     raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {_KINDS[kind].what}", fix))
+
+
+def _near(name: str, known: Sequence[str]) -> Sequence[str]:
+    """The known names that begin as a name does, or it as they do; else those that look like it.
+
+    Examples
+    --------
+    >>> _near("gpt-3-175b", ["gpt3", "gpt-1.7b"]), _near("qwen3-235b", ["qwen3-235b-a22b"])
+    (['gpt3'], ['qwen3-235b-a22b'])
+    """
+    key, plain = _plain(name), {one: _plain(one) for one in known}
+    begun = [one for one, text in plain.items() if _starts(text, key) or _starts(key, text)]
+    same = [one for one, text in plain.items() if text == key]
+    return same or begun or close_names(name, known)
+
+
+def _plain(name: str) -> str:
+    """Letters and digits alone."""
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+def _starts(text: str, begin: str) -> bool:
+    return len(begin) >= _LEAST_BEGIN and text.startswith(begin)
 
 
 def _found(kind: str, name: str) -> Path | None:
@@ -188,7 +215,7 @@ def _unknown(name: str, kinds: Sequence[str]) -> Fault:
         return Fault(got, f"expected a {what}", _TAKEN.get(wrong[0], ""), "", Place(name))
     files = [file for file in os.listdir() if file.endswith(_KINDS[kinds[0]].ending)]
     known = [*(one for kind in kinds for one in names(kind)), *sorted(files)]
-    near = close_names(name, known)
+    near = _near(name, known)
     fix = f"did you mean {' or '.join(near)}?" if near else f"see libra-planner list {kinds[0]}"
     return Fault(f"got no such file, and no bundled {what} of that name", "", fix, "", Place(name))
 
