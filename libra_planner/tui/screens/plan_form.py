@@ -73,7 +73,12 @@ class Choice(Select[str], inherit_bindings=False):
         event.prevent_default()
         self.action_show_overlay()
         app, names = cast("KeysInTurn", self.app), self.query_one(OptionList)
-        app.hold_keys(names, lambda: names.post_message(Key(event.key, letter)))
+        key = Key(event.key, letter)
+
+        def look() -> None:
+            names.post_message(key)
+
+        app.hold_keys(names, look)
 
 
 class Completion(Suggester):
