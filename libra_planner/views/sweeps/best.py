@@ -12,6 +12,7 @@ from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
+from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import Points
 from libra_planner.views.sweeps.remarks import n_unbilled
 
@@ -56,8 +57,7 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
     for work, front in points.fronts.items():
         roles = points.roles(front).items()
         said = (
-            f"{_listed(names)} {_design(points, i, per_sequence, _equals(results, points, i))}"
-            for i, names in roles
+            f"{_listed(names)} {_design(results, points, i, per_sequence)}" for i, names in roles
         )
         rows = {points.rows[i][ROW]: names for i, names in roles}
         found.append((work, (rows, "; ".join(said))))
@@ -129,27 +129,12 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _equals(results: Results, points: Points, i: int) -> str:
-    """Which other rows of its work have the same time and cost as a row; empty for none."""
-    row = points.rows[i]
-    near = (
-        f"abs({name} - {row[name]!r}) <= {SAME} * {row[name]!r}"
-        for name in (results.time_column, results.cost_column)
-    )
-    like = (f"{x} = (SELECT {x} FROM designs WHERE row = {row[ROW]})" for x in _works(results))
-    among = " AND ".join([results.ranked, f"row <> {row[ROW]}", *near, *like])
-    rows = [one for (one,) in results.sql(f"SELECT row FROM designs WHERE {among}").rows]
-    if not rows:
-        return ""
-    return f"; row {rows[0]} is equal" if len(rows) == 1 else f"; {len(rows):,} more are equal"
-
-
 def _works(results: Results) -> list[str]:
     """Axes that change what is trained, in SQL."""
     return [*map(sql_name, results.work_axes)]
 
 
-def _design(points: Points, i: int, per_sequence: str, equals: str) -> str:
+def _design(results: Results, points: Points, i: int, per_sequence: str) -> str:
     """A row with what it reaches; its time per sequence where times of steps do not compare."""
     step_time = _step_time(per_sequence) or points.time
     names = dict.fromkeys((step_time, per_sequence, points.cost))
@@ -159,7 +144,9 @@ def _design(points: Points, i: int, per_sequence: str, equals: str) -> str:
         if name
     )
     broken = f", {_BROKEN}" if points.breaks_rule(i) else ""
-    return f"row {points.rows[i][ROW]} ({', '.join(figures)}{broken}{equals})"
+    row = points.rows[i][ROW]
+    equals = f"; {words}" if (words := equals_words(results, row)) else ""
+    return f"row {row} ({', '.join(figures)}{broken}{equals})"
 
 
 def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:

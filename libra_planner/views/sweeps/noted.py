@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 from libra_planner.errors import PlannerError
+from libra_planner.inputs.bills import Bills
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.sweeps.columns import NOTES, STATUS
@@ -44,7 +46,13 @@ class Remark:
 def plans_of(results: Results, row: int) -> Iterator[OpenedPlan]:
     """The plan of a row; nothing where a file of it has changed or cannot be read."""
     with suppress(PlannerError):
-        yield OpenedPlan(*design_document(results.directory, row))
+        yield OpenedPlan(*design_document(results.directory, row), _bundled())
+
+
+@cache
+def _bundled() -> Bills:
+    """Bills at the bundled catalogue, which is read once."""
+    return Bills()
 
 
 def note_remarks(results: Results) -> Iterator[Remark]:

@@ -20,6 +20,7 @@ from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
 from libra_planner.views.sweeps.best import best_lines
+from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -86,9 +87,9 @@ def _report(results: Results, points: Points) -> Report:
     name, words = swept_words(results)
     fronts = list(points.fronts.values())
     if len(fronts) > 1:
-        lead, cards = _best_of_each(points, fronts)
+        lead, cards = _best_of_each(results, points, fronts)
     else:
-        lead, cards = _best(points, fronts[0]) if fronts else ((), ())
+        lead, cards = _best(results, points, fronts[0]) if fronts else ((), ())
     if "optimal" not in results.statuses:
         lead = (f"No design has an optimum: {results.statuses}.",)
     notes = tuple(_notes(results, points))
@@ -100,20 +101,28 @@ def _report(results: Results, points: Points) -> Report:
 _Best = tuple[tuple[str, ...], tuple[Card, ...]]
 
 
-def _best(points: Points, front: Sequence[int]) -> _Best:
+def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
     """The fastest, the cheapest and the best per dollar of one frontier."""
     fastest, cheapest = front[0], front[-1]
     if not points.cost:
-        return (f"Fastest: {points.name(fastest)}.",), (_card(points, "Fastest", fastest, ""),)
+        return (f"Fastest: {points.name(fastest)}.",), (
+            _card(results, points, "Fastest", fastest, ""),
+        )
     best = points.per_dollar(front)
     lead = f"Best per dollar: {points.name(best)}{_tie_words(points, best)}."
     if fastest == cheapest:
         return (lead, "It is the fastest and the cheapest, too."), (
-            _card(points, "Fastest and cheapest", fastest, ""),
+            _card(results, points, "Fastest and cheapest", fastest, ""),
         )
     why = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
     cards = (
-        _card(points, " and ".join(names).capitalize(), i, _beside(points, i, fastest, cheapest))
+        _card(
+            results,
+            points,
+            " and ".join(names).capitalize(),
+            i,
+            _beside(points, i, fastest, cheapest),
+        )
         for i, names in points.roles(front).items()
     )
     return (lead, why), tuple(cards)
@@ -139,7 +148,7 @@ def _tie_words(points: Points, best: int) -> str:
     return f" ({', '.join(which)})" if which else ""
 
 
-def _best_of_each(points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
+def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
     """The best of each workload: times of different work do not compare."""
     apart = ", ".join(map(visible, points.apart))
     cards = []
@@ -150,21 +159,27 @@ def _best_of_each(points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
         if points.cost:
             ends += f" Cheapest: {_figures(points, front[-1])}."
         name = points.name(best, without=points.apart)
-        cards.append(Card(work, name, _figures(points, best), f"{_row(points, best)}{ends}"))
+        cards.append(
+            Card(work, name, _figures(points, best), f"{_row(results, points, best)}{ends}")
+        )
     what = "per dollar" if points.cost else "in time"
     lead = f"The best {what} of each {apart}."
     why = f"The work of a step depends on {apart}: compare times only where it is the same."
     return (lead, why), tuple(cards)
 
 
-def _card(points: Points, title: str, i: int, reason: str) -> Card:
-    return Card(title, points.name(i), _figures(points, i), f"{_row(points, i)}{reason}")
+def _card(results: Results, points: Points, title: str, i: int, reason: str) -> Card:
+    return Card(title, points.name(i), _figures(points, i), f"{_row(results, points, i)}{reason}")
 
 
-def _row(points: Points, i: int) -> str:
+def _row(results: Results, points: Points, i: int) -> str:
+    """Its row, and which others are equal."""
     row = points.rows[i].get(ROW)
     broken = "Its bill breaks its rule on cost. " if points.breaks_rule(i) else ""
-    return broken if row is None else f"Row {row}. {broken}"
+    if row is None:
+        return broken
+    equal = equals_words(results, row) if points.cost else ""
+    return f"Row {row}{'; ' * bool(equal)}{equal}. {broken}"
 
 
 def _figures(points: Points, i: int) -> str:
@@ -219,7 +234,7 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
 
 def _reading(results: Results, points: Points) -> Iterator[str]:
     """How to read the page, and what to do with it."""
-    n, manifest = len(points.rows), results.manifest
+    n = len(points.rows)
     front = [i for one in points.fronts.values() for i in one]
     if front and points.cost:
         cost = points.cost_name
@@ -244,9 +259,6 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
             "Costs are the bills of whole parts, times those on the ports that they buy; "
             "--by ideal ranks by the plan's linear costs and times."
         )
-    if points.cost_name != "bill" and manifest["spec"]["base"].get("prices") != "bill":
-        bill = f"the bill of whole parts: libra-planner report {directory}:ROW -o report"
-        yield f"Costs are linear in bandwidth, as optimize prints them; {bill}"
     yield f"A row as a plan: libra-planner sweep design {directory} ROW -o design.yaml"
 
 

@@ -28,6 +28,7 @@ from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.units import format_usd
 from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
 from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
 
 _PORTS = ("fabric", "realization", "port_speed")
@@ -85,9 +86,23 @@ def _remarks(results: Results) -> Iterator[Remark]:
     yield from _unused_quotes(results)
     if results.cost_column == "bill_usd":
         yield from _without_bill(results)
+    yield from linear_remarks(results)
+    yield from _idle_axes(results)
     yield from _same_designs(results)
     yield from _band(results)
     yield from note_remarks(results)
+
+
+def _idle_axes(results: Results) -> Iterator[Remark]:
+    """Axes that change neither the time nor the cost of any row."""
+    if "step_time_s" not in results.columns or COST not in results.columns:
+        return
+    if axes := [visible(axis) for axis in results.idle_axes]:
+        cost = "linear cost" if has_linear_costs(results) else results.cost_name
+        time = time_words(results.time_column)
+        what = f"{' and '.join(axes)} {'changes' if len(axes) == 1 else 'change'} "
+        what += f"neither the {time} nor the {cost}"
+        yield Remark(f"Axis {what}", f"axis {what}")
 
 
 def _same_designs(results: Results) -> Iterator[Remark]:
