@@ -25,12 +25,15 @@ _EFFECTIVE = BY[1]
 _BROKEN = "its bill breaks its rule on cost"
 
 
-def best_lines(results: Results) -> Iterator[str]:
+def best_lines(results: Results, *, is_near: bool = True) -> Iterator[str]:
     """The fastest, the best per dollar and the cheapest design of each work, by their rows.
 
-    Then the cheapest that is about as fast as the fastest, where that saves money.
+    Parameters
+    ----------
+    results : of a sweep.
+    is_near : whether those of :func:`near_lines` come with them.
     """
-    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+    if not _has_figures(results):
         return
     found = _best(results)
     among = _among(results)
@@ -40,8 +43,19 @@ def best_lines(results: Results) -> Iterator[str]:
     if (left := len(found) - _MOST_WORKS) > 0:
         yield f"{left:,} more have a best of their own: --pareto"
     if found:
-        yield from _cheapest(results, _per_sequence(results))
+        yield from near_lines(results) if is_near else ()
         yield from _on_links(results, dict(found))
+
+
+def near_lines(results: Results) -> Iterator[str]:
+    """The cheapest designs that are about as fast as the fastest, where that saves money."""
+    if _has_figures(results):
+        yield from _cheapest(results, _per_sequence(results))
+
+
+def _has_figures(results: Results) -> bool:
+    """Whether designs have what ranks them."""
+    return {results.cost_column, "step_time_s"} <= {*results.columns}
 
 
 Work: TypeAlias = tuple[Any, ...]
@@ -66,7 +80,7 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
 
 def best_rows(results: Results) -> dict[int, list[str]]:
     """The rows that lines about the best name, and what each is the best in."""
-    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+    if not _has_figures(results):
         return {}
     return {row: names for _, (roles, _) in _best(results) for row, names in roles.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
-from libra_planner.views.sweeps.best import best_lines
+from libra_planner.views.sweeps.best import best_lines, near_lines
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
@@ -76,7 +76,10 @@ def write_page(results: Results, file: str, answer: Answer | None = None) -> Non
 def page(results: Results, answer: Answer | None = None) -> str:
     """The page of an answer, or of all designs; of very many those that are evenly spread."""
     points, results = Points.of(results, answer), results.among(answer)
-    notes = [*map(visible, [*best_lines(results), *remarks(results)]), *_reading(results, points)]
+    notes = [
+        *map(visible, [*best_lines(results, is_near=False), *remarks(results)]),
+        *_reading(results, points),
+    ]
     return html(_report(results, points), "sweep.html.j2", data=page_data(points), notes=notes)
 
 
@@ -109,7 +112,7 @@ def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
             _card(results, points, "Fastest", fastest, ""),
         )
     best = points.per_dollar(front)
-    lead = f"Best per dollar: {points.name(best)}{_tie_words(points, best)}."
+    lead = f"Best per dollar: {points.name(best)}{_tie_words(results, points, best)}."
     if fastest == cheapest:
         return (lead, "It is the fastest and the cheapest, too."), (
             _card(results, points, "Fastest and cheapest", fastest, ""),
@@ -128,15 +131,19 @@ def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
     return (lead, why), tuple(cards)
 
 
-def _tie_words(points: Points, best: int) -> str:
+def _tie_words(results: Results, points: Points, best: int) -> str:
     """Its row, and of how many designs it is one that are as good for all that anybody can tell."""
     row = points.rows[best].get(ROW)
     least = points.rows[best][points.time] * points.rows[best][points.cost]
     figures = (points.time, points.cost)
     axes = [axis for axis in points.axes if axis != OBJECTIVE]
+    every: Sequence[Mapping[str, Any]] = points.rows
+    if points.is_sample:  # The page has some of the designs, and the tie is among all.
+        product = f"{points.time} * {points.cost} <= {least * (1 + NEAR)!r}"
+        every = results.sql(f"SELECT * FROM designs WHERE {results.ranked} AND {product}").dicts()
     near = (
         one
-        for one in points.rows
+        for one in every
         if all(one[name] for name in figures)
         and one[points.time] * one[points.cost] <= least * (1 + NEAR)
     )
@@ -226,6 +233,7 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
         yield f"Without an optimum, in the table only: {', '.join(bad)}."
+    yield from map(visible, near_lines(results))
     yield from map(visible, folded(results, "More of it below."))
     if points.is_mixed:
         axes = ", ".join(map(visible, results.work_axes))
@@ -287,6 +295,7 @@ def page_data(points: Points) -> dict[str, Any]:
         "y": points.time,
         "works": [", ".join(map(str, work.values())) for work in works],
         "work_of": work_of,
+        "compared": _compared(points),
         "most": _MOST_DRAWN,
         "many": MANY_TIMES,
         "most_labels": MOST_LABELS,
@@ -296,6 +305,17 @@ def page_data(points: Points) -> dict[str, Any]:
             for k, work in enumerate(works if len(works) > 1 else [])
         ],
     }
+
+
+def _compared(points: Points) -> str:
+    """Comparisons of columns that a filter of this page may have."""
+    first = min((row.get(ROW) or 0 for row in points.rows), default=0)
+    said = [f"row >= {first}"]
+    for axis in points.axes:
+        values = in_order({row[axis] for row in points.rows})
+        if all(isinstance(value, int | float) for value in values):
+            said.append(f"{visible(axis)} >= {values[len(values) // 2]:.6g}")
+    return " and ".join((said[1:] or said)[:2])
 
 
 def _picture(
@@ -334,6 +354,7 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
     label = _tier(points, column) or visible(column.label)
     label = label.removesuffix(" %").removesuffix(" GB/s")
+    unit = "" if label == unit else unit
     found = {
         "name": column.name,
         "label": _LONG.get(label, label),
