@@ -367,3 +367,26 @@ def test_tax_and_rates_stand_in_cells_that_totals_follow(bought) -> None:
     sheets.known.clear()
     sheets.book["Prices"][euro].value = 1.08
     assert "PRICES CHANGED" in sheets.value("Design A", "A1")  # The tax is another one still.
+
+
+def test_on_paper_no_heading_and_no_head_of_a_table_stands_without_its_rows(bought, run) -> None:
+    """A browser breaks pages where the style lets it: not behind a heading, its text or a head."""
+    assert run("report", "t1.yaml", "--prices", "q.csv", "--formats", "html", "-o", "r").code == 0
+    page = Path("r/report.html").read_text()
+    paper = page.split("@media print {")[1].split("</style>")[0]
+    rules = re.findall(r"([^{};]+)\{([^}]*)\}", re.sub(r"/\*.*?\*/", "", paper, flags=re.DOTALL))
+    kept = [
+        x.strip() for names, text in rules if "break-after: avoid" in text for x in names.split(",")
+    ]
+    needed = {
+        "h2",
+        "caption",
+        "thead",
+        "thead tr",
+        "section > p:not(.note)",
+        "details > p:not(.note)",
+    }
+    assert needed <= {*kept}
+    assert "tfoot tr { break-before: avoid; }" in paper
+    table = page.split('id="table-orders-a"')[0].rsplit('<div class="scroll', 1)[1]
+    assert table.startswith(" short")  # A few rows are kept together.
