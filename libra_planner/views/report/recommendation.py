@@ -25,7 +25,7 @@ from libra_planner.procurement.readiness import (
     free_ports_texts,
     is_all_quoted,
     is_mostly_assumed,
-    moq_texts,
+    order_texts,
     resting_usd,
     short_cage_texts,
     short_free_ports_texts,
@@ -35,7 +35,7 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
-from libra_planner.units import format_time, format_usd, short_usd
+from libra_planner.units import format_time, format_usd, short_usd, unit_price_text
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
@@ -56,7 +56,7 @@ from libra_planner.views.report.bills import (
     words_of_kind,
 )
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
-from libra_planner.views.report.offers import before_tax, network_text, order_text, unit_price_text
+from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
 from libra_planner.views.report.sensitivity import change_lines
 from libra_planner.views.report.strategies import technology_text
@@ -113,7 +113,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
-    yield from (f"Open: {text}." for text in moq_texts(one))
+    yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
@@ -138,7 +138,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from choice_notes(comparison)
     yield from rules_of_ports(one)
-    yield from (f"Open: {text}." for text in moq_texts(one))
+    yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):
