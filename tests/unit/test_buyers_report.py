@@ -145,6 +145,36 @@ def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -
     assert not any("rails of one switch" in text for text in open_points(both))
 
 
+def test_two_nics_an_npu_may_be_two_networks_of_one_switch_a_rail(bought) -> None:
+    """128 nodes: 8 rails x 2 ports are 16 switches of 128 ports, and 4 optics for 2 links an NPU."""
+    from libra_planner.views.report.recommendation import free_ports_lines
+
+    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
+    text = text.replace("[node, leaf, spine]", "[node, leaf]")
+    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
+    text = text.replace("leaf == 50 GB/s", "leaf == 100 GB/s")
+    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
+    Path("two.yaml").write_text("\n".join(rows))
+    [one] = compared_by("two.yaml").candidates
+    assert (found := one.rewired)
+    [note] = free_ports_lines(compared_by("two.yaml"))
+    assert "2 networks of one switch each for every rail, without spines," in note
+    assert "nic-800g in place of 2 nic-400g an NPU: ask whether it is sold with 2 ports" in note
+    edits = shlex.split(found.edit.split("; ")[0])
+    [other] = compared_by("two.yaml", *edits).candidates
+    lines = [x for x in other.bill.lines if x.tier.startswith("dim2")]
+    assert [x.n_units for x in lines if x.part.kind == "switch"] == [16]
+    assert [x.n_units for x in lines if x.part.kind == "optic"] == [4096]
+    assert other.step_time_s == pytest.approx(one.step_time_s)
+    kinds = ("switch", "optic", "fibre")
+    usd = [
+        sum(x.extended_usd for x in y.bill.lines if x.tier[:4] == "dim2" and x.part.kind in kinds)
+        for y in (one, other)
+    ]
+    assert float(usd[0] - usd[1]) == pytest.approx(float(found.saved_usd), rel=1e-3)
+    assert other.rewired is None
+
+
 def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
     run, tmp_path, monkeypatch
 ) -> None:
