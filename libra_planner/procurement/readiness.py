@@ -82,6 +82,19 @@ def assumed_fraction(bill: Bill) -> float:
     return bill.fraction_of(bill.assumed_usd) or 0.0
 
 
+def assumed_text(bill: Bill) -> str:
+    """The same in words: "0%" would deny what it is said of.
+
+    >>> assumed_text(Bill(()))
+    '0%'
+    """
+    share = assumed_fraction(bill)
+    return f"{share:.0%}" if share >= _LEAST_TOLD or not share else "under 1%"
+
+
+_LEAST_TOLD = 0.01
+
+
 def is_mostly_assumed(bill: Bill) -> bool:
     """Whether more than half of a price is assumed."""
     return assumed_fraction(bill) > _MOST_ASSUMED
@@ -149,7 +162,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     one = comparison.candidates[comparison.chosen]
     yield from blocked(comparison)
     if is_mostly_assumed(one.bill):
-        yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
+        yield f"{assumed_text(one.bill)} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
     yield from order_texts(comparison)

@@ -156,7 +156,8 @@ def test_two_nics_an_npu_may_be_two_networks_of_one_switch_a_rail(bought) -> Non
     rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
     Path("two.yaml").write_text("\n".join(rows))
     [one] = compared_by("two.yaml").candidates
-    assert (found := one.rewired)
+    assert one.rewired is not None
+    found = one.rewired
     [note] = free_ports_lines(compared_by("two.yaml"))
     assert "2 networks of one switch each for every rail, without spines," in note
     assert "nic-800g in place of 2 nic-400g an NPU: ask whether it is sold with 2 ports" in note
@@ -306,9 +307,13 @@ def test_designs_side_by_side_say_their_strategies(bought) -> None:
 def test_prices_that_are_known_do_not_hide_what_quantities_rest_on(bought, monkeypatch) -> None:
     """One design alone, of which no price is assumed; hashing may cost it time, or may not."""
     known = "libra_planner.views.report.recommendation.assumed_fraction"
-    monkeypatch.setattr(known, lambda bill: 0.004)
-    said = " ".join(decision_section(compared_by("t4.yaml")).lead)
-    assert "Under 1% of its price is assumed" in said
+    for share, text in ((0.004, "under 1%"), (0.0057, "under 1%"), (0.01, "1%")):
+        for name in (known, "libra_planner.procurement.readiness.assumed_fraction"):
+            monkeypatch.setattr(name, lambda bill, share=share: share)
+        found = compared_by("t4.yaml")
+        assert f"{text.capitalize()} of its price" in " ".join(decision_section(found).lead)
+        risks = next(x for x in report(found, {}).sections if x.key == "risks")
+        assert f"A: {text} of its price is assumed." in risks.paragraphs
     monkeypatch.setattr(known, lambda bill: 0)
     said = " ".join(decision_section(compared_by("t1.yaml", "--prices", "q.csv")).lead)
     assert "routing by hash (ECMP) may take longer; add --check ecmp" in said

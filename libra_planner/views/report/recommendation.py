@@ -20,6 +20,7 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     RACK_POWER,
     assumed_fraction,
+    assumed_text,
     blocked,
     broken_texts,
     free_ports_texts,
@@ -283,8 +284,7 @@ def _certainty(one: Candidate) -> str:
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
-    part = f"{share:.0%}" if share >= 0.01 else "Under 1%"  # "0%" would deny what it names.
-    return f"{part} of its price is assumed{without}{ask}.{but}{racks}"
+    return f"{assumed_text(bill).capitalize()} of its price is assumed{without}{ask}.{but}{racks}"
 
 
 def _racks_text(one: Candidate) -> str:
