@@ -258,6 +258,32 @@ def test_faults_have_file_and_line(row, text, plan, quotes, run) -> None:
     assert text in done.err
 
 
+@pytest.mark.parametrize(
+    ("column", "text", "fix"),
+    [
+        ("moq", "9k", "write 9000"),
+        ("moq", '"9,000"', "write 9000"),
+        ("moq", "9.5 K", "write 9500"),
+        ("moq", "9e3", "write 9000"),
+        ("moq", "9000pcs", "write 9000"),
+        ("moq", "12.5", "write whole units"),
+        ("moq", "2m", "write whole units"),
+        ("price", "$36.5k", "write 36500"),
+        ("price", '"1,2 Mio EUR"', "write 1200000"),
+    ],
+)
+def test_a_number_with_its_thousands_is_told_as_the_whole_number(
+    column, text, fix, plan, quotes, run
+):
+    own = {"price": "1400", "moq": ""} | {column: text}
+    file = quotes(
+        f"item,price,seller,date,moq\nnic-400g,{own['price']},A,2026-11-02,{own['moq']}\n"
+    )
+    done = run("optimize", plan(), "--prices", file)
+    assert done.code == 2
+    assert done.err.rstrip().endswith(fix)
+
+
 def test_all_faults_at_once(plan, quotes, run) -> None:
     rows = ("pod.nik,28,,,,A,2026-11-02,,", "nic-400g,x,,,,A,2026-11-02,,")
     file = quotes(HEADER + "\n".join((*rows, rows[1].replace("x", "9"))) + "\n")
