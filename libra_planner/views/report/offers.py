@@ -136,8 +136,8 @@ def offer_section(comparison: Comparison) -> Section | None:
     note = (
         "Of several sellers the one that the file chooses counts, else the least price of one with "
         "its support among those that hold and whose least order is met. In its place: what an "
-        "offer would change in the price of that design before tax, or what its whole least order "
-        "costs where that is above the need, and days of lead time. Parts "
+        "offer, or its whole least order, would change in the price of that design before tax, and "
+        "days of lead time. Parts "
         "of tiers are per GB/s. Prices here are values: to try another one, change the sheet "
         "Prices."
     )
