@@ -64,8 +64,8 @@ NOTES = """
 - DeepSeek-V3's own run, which is not in the file: 2,048 H800; that all-to-alls hide, its degrees and its batch are assumed: {deepseek:,.0f} tokens/s of an NPU are predicted;
   14.8e12 tokens in 2.8 million GPU hours are {published:,.0f}.
 - Meta's runs of Llama 3 405B, which are not in the file: tp 8, pp 16 and 2,048 sequences of 8,192 on H100; 8,192 of them had 430 TFLOP/s each, 16,384 had 400
-  (a slide of SC24, seen at glennklockwood.com/garden/llama-3.1). The chunks of a pipeline stage are not published: 1, 2, 4 and 8 chunks are told {meta[0]} TFLOP/s on
-  8,192 and {meta[1]} on 16,384.
+  (a slide of SC24, seen at glennklockwood.com/garden/llama-3.1). The chunks of a pipeline stage are not published: 1, 2, 4 and 8 chunks are told {meta[0]} on
+  8,192 and {meta[1]} on 16,384. ZeRO 2, microbatches of one sequence and no recomputation are assumed; what needs more memory than an NPU has is marked.
 - Bands of `step_time_low_s` and `step_time_high_s` ([C23](conventions.md#c23-bands-of-error)) are what nine of ten errors of a class stay below, at least 9 %:
   {bands}.
   An NPU without a class takes the band of the same kind on an NPU of the same die (A800 that of A100; H200 and H800 that of H100; B200 that of GB200), at
@@ -146,13 +146,18 @@ def section(held_out_errors: HeldOut) -> Iterator[str]:
 
 
 def _meta_words(n_npus: int) -> str:
-    """TFLOP/s of an NPU for each number of chunks that Meta may have taken."""
+    """TFLOP/s of an NPU for each number of chunks that Meta may have taken, and what is too big."""
     asked = {"npu": "h100-sxm", "gpus": n_npus, "global_batch": 2048, "tp": 8, "pp": 16}
     runs = (
         lp.train("llama3-405b", **asked, zero=2, interleave=n, fabric="llama3-h100")
         for n in (1, 2, 4, 8)
     )
-    return ", ".join(f"{one.to_dict()['model_tflops_per_gpu']:.0f}" for one in runs)
+    told = [one.to_dict() for one in runs]
+    big = [one for one in told if not one["fits"]]
+    needed = ", ".join(f"{one['memory_GB']:.0f}" for one in big)
+    too_big = f" (* needs {needed} of {told[0]['npu_memory_GB']:.1f} GB)" if big else ""
+    flops = (f"{one['model_tflops_per_gpu']:.0f}{'' if one['fits'] else '*'}" for one in told)
+    return f"{', '.join(flops)} TFLOP/s{too_big}"
 
 
 def _ties() -> dict[str, float]:

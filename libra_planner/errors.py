@@ -65,10 +65,12 @@ class Fault:
     """What it is about: the number of a flow, or of a dimension and its key that is wrong."""
     is_misspelt: bool = False
     """Whether no plan at all could mean it: a name, a key or a unit that nothing has."""
+    is_whole: bool = False
+    """Whether ``got`` is a message of its own, shown to its end: its fix stands there."""
 
     def __str__(self) -> str:
         where = beginning(self.place, short_text(self.path, _LONGEST_FOUND))
-        got = short_text(self.got, _LONGEST_FOUND)
+        got = self.got if self.is_whole else short_text(self.got, _LONGEST_FOUND)
         expected = f", {self.expected}" if self.expected else ""
         fix = f"; {self.fix}" if self.fix else ""
         return visible(f"{where}{got}{expected}{fix}")

@@ -95,6 +95,15 @@ class _Taper(Quantity):
         return f"{amount:,.6g}:1"
 
 
+def taper_digits(text: str) -> str:
+    """The number of a taper that is written with its ``:1`` or without.
+
+    >>> taper_digits("2:1"), taper_digits(" 1.5 ")
+    ('2', '1.5')
+    """
+    return text.strip().removesuffix(":1")
+
+
 class _StepTime(Quantity):
     """The time of a step, of which a rule can be an upper bound only."""
 

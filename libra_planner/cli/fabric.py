@@ -8,6 +8,7 @@ from dataclasses import replace
 from libra_planner.api.clusters.networks import sized_network
 from libra_planner.cli.streams import answer
 from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.quantities import taper_digits
 
 _ASKED = (
     *("hosts", "npus_per_host", "nics_per_host", "nic", "radix", "port", "port_up", "wiring"),
@@ -51,7 +52,7 @@ def _fabric(options: argparse.Namespace) -> None:
 
 def _tapers(text: str) -> tuple[float, ...]:
     try:
-        return tuple(map(float, text.split(",")))
+        return tuple(float(taper_digits(one)) for one in text.split(","))
     except ValueError:
-        fix = "write 1 for 1:1, or 1,7 for 7:1 beyond the leaves"
+        fix = "write 2 or 2:1, or 1:1,7:1 for 7:1 beyond the leaves"
         raise SpecError.at("--taper", f"got {text!r}", "expected numbers", fix) from None

@@ -27,6 +27,8 @@ _NEGATIVE = re.compile(r"-[.0-9]")
 _WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 _WRONG_FLAG = re.compile(r"unrecognized arguments:.*?(--?[a-z][^ =]*)", re.DOTALL)
 _STRAY = re.compile(r"unrecognized arguments: ([^\s-]\S*)")
+_STRAY_SETTING = re.compile(r"unrecognized arguments: ([A-Za-z][\w.]*=\S+)")
+_NO_VALUE = re.compile(r"argument (?:\S+/)?(--?[a-z][^ :]*): expected one argument")
 _QUOTED = re.compile(r"[\w-]+")
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
@@ -112,20 +114,46 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         near = f"; did you mean {' or '.join(meant)}?" if (meant := self._meant(message)) else ""
-        super().error(visible(short_text(message, _LONGEST_MESSAGE)) + near)
+        super().error(visible(short_text(message, _LONGEST_MESSAGE)) + near + self._value(message))
+
+    def _value(self, message: str) -> str:
+        """What an option takes that was given without a value."""
+        found = _NO_VALUE.search(message)
+        action = self._option_string_actions.get(found[1]) if found else None
+        if found is None or action is None:
+            return ""
+        value = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.metavar
+        return f"; write {found[1]} {value}: {action.help}"
 
     def _meant(self, message: str) -> list[str]:
         """What a wrong command, choice or flag may stand for."""
         if found := _WRONG_CHOICE.search(message):
             return close_names(found[1], _QUOTED.findall(found[2]))
+        if (found := _STRAY_SETTING.search(message)) and "--set" in self.flags:
+            return [f"--set {found[1]}"]
         if found := _STRAY.search(message):
             return _flagged(found[1], self.flags)
         found = _WRONG_FLAG.search(message)
-        return close_names(found[1], self.flags) if found else []
+        return _close_flags(found[1], self.flags) if found else []
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             (file or sys.stderr).write(message)
+
+
+def _close_flags(word: str, flags: Sequence[str]) -> list[str]:
+    """Flags of which a wrong one has the initials, with or without an s for size; else near ones.
+
+    >>> _close_flags("--gbs", ["--gpus", "--global-batch"]), _close_flags("--gpu", ["--gpus"])
+    (['--global-batch'], ['--gpus'])
+    """
+    names = [flag.removeprefix("--").split("-") for flag in flags]
+    initials = ["".join(part[:1] for part in name) if name[1:] else "" for name in names]
+    letters = word.lstrip("-")
+    meant = {letters, letters.removesuffix("s")} - {""}
+    return [x for x, own in zip(flags, initials, strict=True) if own in meant] or close_names(
+        word, flags
+    )
 
 
 def _flagged(word: str, flags: Sequence[str]) -> list[str]:

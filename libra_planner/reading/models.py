@@ -401,9 +401,28 @@ def _unknown_key(model: type[BaseModel], document: Document, key: Key, location:
         got = f"got {name!r} beside keys of another form"
         fix = f"remove {name} or the others"
         return Fault(got, "expected the keys of one form", fix, path, place)
-    fix = _KNOWN_ABSENT.get(location[-2:]) or closest(name, known)
+    fix = _KNOWN_ABSENT.get(location[-2:]) or _rule_words(document, location)
+    fix = fix or closest(name, known)
     got, expected = f"got the unknown key {name!r}", "expected a known key"
     return Fault(got, expected, fix, path, place, is_misspelt=True)
+
+
+def _rule_words(document: Document, location: Key) -> str:
+    """How to fix the bandwidth of what is no key but a tier of the plan; else nothing."""
+    plan, name = document.value, str(location[-1])
+    fabric = plan.get("fabric") if len(location) == 1 else None
+    tiers = fabric.get("tiers") if isinstance(fabric, dict) else None
+    if not isinstance(tiers, list) or name not in tiers:
+        return ""
+    rules = plan["constraints"] if isinstance(plan.get("constraints"), list) else []
+    own = re.compile(rf"\s*(taper\(\s*)?{re.escape(name)}\s*\)?\s*==")
+    found = [i for i, rule in enumerate(rules) if isinstance(rule, str) and own.match(rule)]
+    given = plan[name]
+    value = f"{given:g} GB/s" if is_number(given) else "50 GB/s"
+    rule, i = f"{name} == {value}", (found or [len(rules)])[0]
+    if "--set" in str(document.key_place(location)):
+        return f"a rule fixes its bandwidth: write --set 'constraints.{i}={rule}'"
+    return f"a rule fixes its bandwidth: write '{rule}' under constraints"
 
 
 def core_fields(spec: BaseModel, core: type[Any]) -> dict[str, Any]:

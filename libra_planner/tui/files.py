@@ -278,9 +278,19 @@ class PlanFiles:
             cockpit.say(f"saved {target}{copies}")
             self.remember()
             cockpit.read()
+            cockpit.when_read(lambda: self._warn_saved(target, copies))
             then()
 
         cockpit.workshop.start("save", "saving", call=call, done=done)
+
+    def _warn_saved(self, target: Path, copies: str) -> None:
+        """Say that the plan that was saved has faults, as long as it has: no command takes it."""
+        from libra_planner.views.links import counted
+
+        cockpit = self._cockpit
+        if n := len(cockpit.session.faults):
+            text = f"saved {target}, with {counted(n, 'fault')} (f){copies}"
+            cockpit.say(text, lambda: bool(cockpit.session.faults))
 
     def ask_open(self) -> None:
         """Ask for another plan, and open it."""

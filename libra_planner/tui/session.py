@@ -167,7 +167,7 @@ def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = N
     except SpecError as error:
         faults = error.faults
     except PlannerError as error:
-        faults = (Fault(str(error)),)
+        faults = (Fault(str(error), is_whole=True),)
     return Reading(settings, None, faults, plan_document(path, settings))
 
 

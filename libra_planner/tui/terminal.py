@@ -124,7 +124,8 @@ class KeysInTurn(App[int]):
         if isinstance(event, Paste):
             is_quick = True
         elif focused is not None and focused.check_consume_key("a", "a"):
-            is_quick = focused.check_consume_key(event.key, event.character)
+            is_text = focused.check_consume_key(event.key, event.character)
+            is_quick = is_text and not getattr(focused, "OPENS_AT_A_LETTER", False)
         else:
             is_quick = event.key in _REPEATED
         await super().on_event(event)

@@ -184,6 +184,24 @@ def test_keys_that_edit_a_field_count_in_their_order(plan_file: Path) -> None:
     drive(plan_file, walk)
 
 
+def test_letters_on_a_list_look_for_a_name_there(plan_file: Path) -> None:
+    """As in every field: none is a command; digits are, and letters again behind Escape."""
+
+    async def walk(driver: Driver) -> None:
+        session, theme = driver.app.session, driver.app.theme
+        driver.focus_key("objective")
+        await driver.pilot.pause()
+        await burst(driver, *"cost", "enter")
+        await driver.idle()
+        assert session.edits.settings == ("objective=cost",)
+        await burst(driver, *"t", "escape", "escape", *"u")
+        await driver.idle()
+        assert session.edits.settings == ()
+        assert driver.app.theme == theme
+
+    drive(plan_file, walk)
+
+
 def test_text_behind_the_key_that_opens_its_field_is_not_lost(plan_file: Path) -> None:
     """A filter and a rule, with letters that are commands elsewhere."""
 

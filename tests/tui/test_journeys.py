@@ -469,6 +469,21 @@ def test_unsaved_edits_are_guarded(plan_file: Path) -> None:
     drive(plan_file, walk)
 
 
+def test_a_plan_is_saved_with_its_faults_which_are_told(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("objective", "speed")
+        await driver.idle()
+        await driver.press("s")
+        await driver.idle()
+        assert f"saved {plan_file}, with 1 fault (f); the file" in driver.text("#status")
+        assert "objective: speed" in plan_file.read_text()
+        driver.app.apply_edit("objective", "cost")
+        await driver.idle()
+        assert "fault" not in driver.text("#status")
+
+    drive(plan_file, walk)
+
+
 def test_examples_are_saved_elsewhere(tmp_path: Path) -> None:
     async def walk(driver: Driver) -> None:
         driver.app.apply_edit("objective", "cost")

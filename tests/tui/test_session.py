@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from libra_planner.errors import PlannerError, SpecError
 from libra_planner.evaluation import evaluated
+from libra_planner.inputs import plans
 from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
 from libra_planner.reading.document import (
@@ -172,6 +173,19 @@ def test_rules_come_before_advice_about_switches(plan_file: Path) -> None:
     assert problem is not None
     with pytest.raises(PlannerError, match=r"press o to optimise first[^$]*switch_radix"):
         check_links(problem, np.array([100e9, 100e9, 100e9]), "ecmp", 0, lambda *_: None)
+
+
+def test_a_plan_without_an_optimum_says_the_whole_reason() -> None:
+    """What to do about it stands at the end, and in the middle."""
+    plan = bundled.example("0e_rails_2to1")
+    rules = "constraints=['leaf == 50 GB/s', 'taper(spine) <= 4']"
+    settings = (rules, "parallelism={tp: 8, rest: auto}")
+    with pytest.raises(PlannerError) as whole:
+        plans.load_plan(plan, settings)
+    [fault] = read_plan(plan, settings).faults
+    assert str(fault) == str(whole.value)
+    assert len(str(fault)) > 300
+    assert "'taper(dim3) >= 1'" in str(fault)
 
 
 def test_what_is_missing_is_being_read_or_has_faults(plan_file: Path) -> None:

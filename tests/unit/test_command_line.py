@@ -90,6 +90,32 @@ def test_bad_usage_is_2(arguments: list[str], run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "--gbs", "1536"], "--gbs 1536; did you mean --global-batch?"),
+        (["train", "--gpu", "8"], "did you mean --gpus?"),
+        (["optimize", "0e_rails_2to1", "spine=10"], "did you mean --set spine=10?"),
+        (["report", "a", "-o", "r", "--check"], "write --check POLICY: route the collectives"),
+        (["report", "a", "-o"], "-o/--output: expected one argument; write --output DIR"),
+        (["check", "a", "--hash"], "write --hash {murmur,crc32,crc16,xor}: ecmp"),
+    ],
+)
+def test_bad_usage_names_what_may_be_meant(arguments: list[str], words: str, run) -> None:
+    result = run(*arguments)
+    assert (result.code, words in result.err) == (2, True), result.err
+
+
+def test_a_tier_taken_for_a_key_is_told_its_rule(run) -> None:
+    """The command that the message writes does what was meant."""
+    plan = "0e_rails_2to1"
+    wrong = run("optimize", plan, "--set", "spine=10")
+    fix = "--set 'constraints.2=spine == 10 GB/s'"
+    assert (wrong.code, fix in wrong.err) == (2, True), wrong.err
+    spine = run("optimize", plan, *shlex.split(fix), "--json").payload["bandwidth_GBps"][-1]
+    assert spine == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
     ("arguments", "most"),
     [
         (["tui", "--port", "0000651234"], "65535"),

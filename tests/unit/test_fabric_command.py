@@ -244,6 +244,17 @@ def test_managers_do_not_change_the_cables_of_hosts(capsys: pytest.CaptureFixtur
     assert costs[1] <= costs[2] < costs[1] + 20_000
 
 
+@pytest.mark.parametrize(("ratio", "number"), [("2:1", "2"), ("1:1,3:1", "1,3")])
+def test_a_taper_may_be_written_as_a_ratio(
+    ratio: str, number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for taper in (ratio, number):
+        assert main([*ONE, "--taper", taper]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
 @pytest.mark.parametrize("taper", ["nan", "inf", "1,nan", "1e9"])
 def test_tapers_are_numbers(taper: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ONE, "--taper", taper]) == 2

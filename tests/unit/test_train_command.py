@@ -290,7 +290,7 @@ def test_a_taper_slows_what_crosses_leaves(run) -> None:
     """Sends between stages cross the leaves of 32 nodes; the gradients' rings stay inside."""
     plain, one, two, seven = (
         _json(run, *TAPERED, *more)
-        for more in ((), ("--taper", "1"), ("--taper", "2"), ("--oversubscription", "7"))
+        for more in ((), ("--taper", "1"), ("--taper", "2:1"), ("--oversubscription", "7"))
     )
     assert one == plain
     assert two["topology"] == "SW(8)_[SW(32)_SW(4)]"

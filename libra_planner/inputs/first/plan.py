@@ -28,6 +28,7 @@ from libra_planner.procurement.bought.refills import Refill
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import FabricShop, Purchase, purchase
 from libra_planner.procurement.rails import rewired
+from libra_planner.quantities import taper_digits
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.step.collectives.measured import measured_npu
@@ -172,7 +173,7 @@ def taper_of(text: str) -> float | None:
     if text.strip() == OPEN:
         return None
     try:
-        taper = float(text.strip().removesuffix(":1"))
+        taper = float(taper_digits(text))
     except ValueError:
         taper = 0.0
     if not 1 <= taper <= MOST_TAPER:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import Fault, SpecError, refuse
+from libra_planner.quantities import taper_digits
 from libra_planner.reading.tables import read_carried_table
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -165,7 +166,8 @@ def _text(value: Any) -> str:
 def _value(name: str, text: str) -> str | int | float:
     if name not in _COUNTS | _FLOATS:
         return text
-    number = float(text) if _NUMBER.fullmatch(text) else -1.0
+    digits = taper_digits(text) if name == "taper" else text
+    number = float(digits) if _NUMBER.fullmatch(digits) else -1.0
     if name in _FLOATS and 0 <= number < _MOST:
         return number
     if 0 <= number <= _MOST and number == int(number):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.events import DescendantBlur, DescendantFocus
+from textual.events import DescendantBlur, DescendantFocus, Key
 from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widget import Widget
@@ -38,6 +38,7 @@ from libra_planner.tui.screens.plan_fields import (
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
+    from libra_planner.tui.terminal import KeysInTurn
 
 DEBOUNCE_S = 0.15
 """Pause in typing after which a value is taken."""
@@ -51,11 +52,33 @@ _NEW = (NEW_RULE, NEW_KEY)
 
 
 class Choice(Select[str], inherit_bindings=False):
-    """One of known names; arrows go to the next field."""
+    """One of known names; arrows go to the next field, a letter opens the list at what has it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "show_overlay", "Choose", show=True, tooltip="Show known names.")
     ]
+
+    OPENS_AT_A_LETTER = True
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:  # noqa: ARG002
+        """Letters are typed here, as in every field; digits go to other screens."""
+        return bool(character and character.isalpha())
+
+    def on_key(self, event: Key) -> None:
+        """Open the list, and look for the letter there, before the next key comes."""
+        letter = event.character
+        if not self.check_consume_key(event.key, letter):
+            return
+        event.stop()
+        event.prevent_default()
+        self.action_show_overlay()
+        app, names = cast("KeysInTurn", self.app), self.query_one(OptionList)
+        key = Key(event.key, letter)
+
+        def look() -> None:
+            names.post_message(key)
+
+        app.hold_keys(names, look)
 
 
 class Completion(Suggester):
