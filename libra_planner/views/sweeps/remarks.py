@@ -20,6 +20,7 @@ from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
     conflict_words,
+    missing_tier_words,
     named_conflict,
     spread_rows,
     unused_quotes_words,
@@ -190,7 +191,12 @@ def _infeasible(results: Results, row: int) -> Infeasible | None:
 
 
 def _filter(results: Results, reason: str) -> str:
-    """The filter that leaves designs out whose degree is no whole number; empty for others."""
+    """The filter that leaves designs out of a kind; empty for others.
+
+    Those whose degree is no whole number, and those whose fabric lacks a tier of a rule.
+    """
+    if words := missing_tier_words(reason):
+        return words
     key = re.search(r"([\w.]+): got \d+\.\d+, expected a whole number", reason)
     slots = {".".join(map(str, one)): one for one, *_ in results.manifest["spec"]["slots"]}
     if key is None or key[1] not in slots:
