@@ -51,11 +51,12 @@ def remarks(results: Results) -> Iterator[str]:
 def folded(results: Results, where: str = "--remarks says why, and what to do") -> Iterator[str]:
     """The same in one line, which says where all of it is."""
     found = [*_remarks(results)]
-    if len(found) < 2:
-        yield from (one.text for one in found)
-        return
-    said = "; ".join(one.short for one in found if one.short)
-    yield f"Remarks: {said}. {where}"
+    own = [one for one in found if not one.is_shared]
+    if len(own) < 2:
+        yield from (one.text for one in own)
+    left = found if len(own) > 1 else [one for one in found if one.is_shared]
+    if said := "; ".join(one.short for one in left if one.short):
+        yield f"Remarks: {said}. {where}"
 
 
 def n_unbilled(results: Results) -> int:
@@ -91,7 +92,8 @@ def _remarks(results: Results) -> Iterator[Remark]:
     yield from _idle_axes(results)
     yield from _same_designs(results)
     yield from _band(results)
-    yield from note_remarks(results)
+    if "optimal" in results.statuses:
+        yield from note_remarks(results)
 
 
 def _idle_axes(results: Results) -> Iterator[Remark]:
