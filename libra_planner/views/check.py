@@ -244,8 +244,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
 
 def _headline(checked: CheckedPlan) -> Iterator[str]:
     report, problem, traffic = checked.report, checked.links.problem, checked.links.traffic
-    title, *settings = plan.plan_head(problem)
-    yield from (title, _step_line(report), *settings)
+    yield from plan.plan_head(problem, spread.step_line(report))
     vector = ", ".join(map(format_bandwidth, checked.links.bandwidth_Bps))
     origin = "the plan's own optimum, found first" if checked.optimized else "as given"
     yield f"Design {vector} per NPU: {origin}"
@@ -262,16 +261,6 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     for limit, late_s in checked.late:
         text = f"{escape(limit.text)}{plan.line_text(limit.line)}, by {format_time(late_s)}"
         yield f"[red]Breaks a rule on its links:[/] {text}"
-
-
-def _step_line(report: CheckReport) -> str:
-    """The step as routed beside that of the model."""
-    time_s = float(distribution(report.effective_step_time_s).mean)
-    mean = f", mean of {report.n_routings:,} routings" if report.n_routings > 1 else ""
-    return (
-        f"Step time [bold]{format_time(time_s)}[/] on its links by {report.policy.name}{mean}; "
-        f"{format_time(report.ideal_step_time_s)} by the plan's model"
-    )
 
 
 def routed_by(report: CheckReport) -> str:

@@ -27,9 +27,9 @@ from libra_planner.views.training import memory
 from libra_planner.views.training.step import busy_notes
 
 
-def plan_head(problem: Problem) -> Iterator[str]:
-    """The workload and the fabric of a plan, and its settings."""
-    yield from (plan_title(problem), *setting_markup(problem))
+def plan_head(problem: Problem, *figures: str) -> Iterator[str]:
+    """The workload and the fabric of a plan, its figures, and its settings."""
+    yield from (plan_title(problem), *figures, *setting_markup(problem))
 
 
 def plan_title(problem: Problem) -> str:
