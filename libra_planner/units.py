@@ -147,6 +147,18 @@ def short_usd(usd: float) -> str:
     return f"${amount / unit:.{max(0, digits)}f}{name}"
 
 
+def unit_price_text(usd: float) -> str:
+    """Price of one: dollars, and cents of what costs little.
+
+    >>> unit_price_text(1250.4), unit_price_text(38.5)
+    ('$1,250', '$38.50')
+    """
+    return f"${usd:,.0f}" if usd >= _MANY_USD else f"${usd:,.2f}"
+
+
+_MANY_USD = 100
+
+
 def plain_digits(value: float) -> str:
     """Six digits, and all of those before the point: what other programs read as a number.
 

@@ -17,6 +17,9 @@ FARTHEST, FARTHEST_OF_LARGEST = 5, 2
 """Factors from the ends of a listed price beyond which a quote is doubted; of NPUs and servers,
 which are most of any bill, the narrower one."""
 
+_FARTHEST_UNTOLD = 3
+"""The same factor for a word alone: a slip of ten at a price amid its range is as far."""
+
 _LEAST_FRACTION = 0.01
 """A tax or a discount below it is rather a fraction that was meant as percent."""
 
@@ -208,6 +211,17 @@ class Quote:
         return tuple(filter(None, (*of_money, self._tax_doubt, self._rate_doubt)))
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """Its doubts, or that its price is far from what is listed and may still be right.
+
+        >>> Quote("s", 8100.0, "A", "d", listed=Listed(35287.0, 89600.0)).doubts
+        ()
+        >>> Quote("s", 8100.0, "A", "d", listed=Listed(35287.0, 89600.0)).remarks
+        ('s is quoted at $8,100, 1/4.4 of the lowest listed price ($35,287 to $89,600)',)
+        """
+        return self.doubts or tuple(filter(None, (self._far_text(_FARTHEST_UNTOLD),)))
+
+    @property
     def _discount_doubt(self) -> str:
         if not 0 < self.discount_fraction < _LEAST_FRACTION:
             return ""
@@ -227,7 +241,11 @@ class Quote:
 
     @property
     def _price_doubt(self) -> str:
-        low_usd, high_usd, farthest = self.listed or Listed(self.usd, self.usd)
+        return self._far_text(self.listed.farthest if self.listed else FARTHEST)
+
+    def _far_text(self, farthest: float) -> str:
+        """How far its price is from the listed ones; empty within a factor from their ends."""
+        low_usd, high_usd, _ = self.listed or Listed(self.usd, self.usd)
         ends = _usd(low_usd) if low_usd == high_usd else f"{_usd(low_usd)} to {_usd(high_usd)}"
         if low_usd / farthest <= self.usd <= high_usd * farthest:
             return ""
@@ -423,7 +441,7 @@ def quote_warnings(quotes: Iterable[Quote]) -> list[str]:
             found.append(f"{one.where}: {one.item}: {one.seller} {one.unlike}")
         for offer in (one, *one.others):
             whose = "" if offer is one else f" (of {offer.seller}, which does not count)"
-            new = [text for text in offer.doubts if text not in said]
+            new = [text for text in offer.remarks if text not in said]
             found += [f"{offer.where}: {text}{whose}: check it" for text in new]
             said |= {*new}
     return found

@@ -123,6 +123,30 @@ class Topology:
         counts = Counter(self.ports)
         return tuple(range(i, i + n) for i, n in counts.items() if n > 1)
 
+    def passed(self, sizes: Sequence[int]) -> NDArray[np.bool_]:
+        """The tiers that a group crosses on its way to a farther one of their stack.
+
+        Parameters
+        ----------
+        sizes : of the group by dimension.
+
+        Returns
+        -------
+        NDArray
+            Shape (n_dims,).
+
+        Examples
+        --------
+        >>> parse_topology("SW(8)_[SW(32)_SW(8)]").passed((8, 1, 2)).tolist()
+        [False, True, False]
+        """
+        spans = np.array(sizes) > 1
+        passed = np.zeros(self.n_dims, dtype=bool)
+        for tiers in self.stacks:
+            farther = np.cumsum(spans[tiers.start : tiers.stop][::-1])[::-1]
+            passed[tiers.start : tiers.stop - 1] = farther[1:] > 0
+        return passed
+
     def loads(self, own: Array) -> Array:
         """What crosses every tier: a tier's own, and all that goes on to tiers beyond it (C13).
 

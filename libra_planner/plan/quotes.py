@@ -219,7 +219,8 @@ def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
     cell = rows[int(row[1])].get(fault.path) if row else None
     if fault.path in _NUMBERS and cell is not None:
         text = f"{cell:.15g}" if isinstance(cell, float) else str(cell)
-        fix = number_fix(text, fault.path == _DAYS) or _FIXES.get(fault.path, fault.fix)
+        whole = fault.fix if fault.path == "moq" else ""  # Such as 9000 for 9e3.
+        fix = number_fix(text, fault.path == _DAYS) or whole or _FIXES.get(fault.path, fault.fix)
         return replace(fault, fix=fix)
     if fault.got != "got nothing":
         return fault

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Line
+from libra_planner.procurement.bought.least_orders import best_moved
 from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import moved_usd
 from libra_planner.procurement.ranges import Rival, rivals
-from libra_planner.procurement.ranking import Comparison, in_order
+from libra_planner.procurement.ranking import LEAST_SAVED, Comparison
 from libra_planner.procurement.readiness import quote_of, used_in
 
 MOST_STEPS = 4
@@ -253,10 +254,6 @@ class HandOffer:
         return "if chosen" if self.counts.is_chosen else "if taken"
 
 
-LEAST_SAVED = Decimal("0.002")
-"""Share of a price from which on an offer is named that saves it."""
-
-
 def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
     """Offers that do not count, and would change what to buy or save over 0.2 % of its price.
 
@@ -280,14 +277,8 @@ def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
 
 def _in_hand(comparison: Comparison, offer: Quote, counts: Quote) -> HandOffer:
     """What to buy where an offer counts: all designs at it, ranked as they are now."""
-    designs, times = comparison.candidates, comparison.times_s or [1.0] * len(comparison.candidates)
-    moved = [moved_usd(one.bill, offer, counts) or ZERO for one in designs]
-    worth = [
-        float(one.bill.total_usd + change_usd) * time_s
-        for one, change_usd, time_s in zip(designs, moved, times, strict=True)
-    ]
-    best = next(i for i in in_order(designs, worth) if i in comparison.eligible)
-    return HandOffer(offer, counts, best, moved[comparison.chosen])
+    moved = [moved_usd(one.bill, offer, counts) or ZERO for one in comparison.candidates]
+    return HandOffer(offer, counts, best_moved(comparison, moved), moved[comparison.chosen])
 
 
 def tied(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:

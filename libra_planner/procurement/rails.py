@@ -13,11 +13,11 @@ from libra_planner.fabric.cluster import RAIL_ONLY
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.sizing import switch_port_Bps
-from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED
-from libra_planner.procurement.bill import SWITCH, Need, Parts
+from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, SwitchSettings
+from libra_planner.procurement.bill import NIC, SWITCH, Need, Parts
 from libra_planner.procurement.cluster import stack_bill
 from libra_planner.procurement.lines import FabricShop, Purchase
-from libra_planner.units import format_usd
+from libra_planner.units import format_line_rate, format_usd
 
 _OTHER = {RAIL: RAIL_OPTIMIZED, RAIL_OPTIMIZED: RAIL}
 _MATERIAL = Decimal("0.01")
@@ -65,24 +65,26 @@ class Rewired:
         return own.topology.stacks == other.topology.stacks and _wirings(own) == _wirings(other)
 
 
-def _wirings(design: RealizedDesign) -> list[str]:
-    """How the switches of every dimension are wired; empty without switches."""
-    return [one.settings.wiring if one.settings else "" for one in design.dimensions]
+def _wirings(design: RealizedDesign) -> list[tuple[str, int]]:
+    """How the switches of every dimension are wired, and in how many planes; 0 without switches."""
+    found = (one.settings for one in design.dimensions)
+    return [(one.wiring, one.n_planes) if one else ("", 0) for one in found]
 
 
 def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
     """The cheapest other wiring of the rails, where it is a hundredth cheaper.
 
     Rails whose leaves have spines of their own or share them, and rails of one switch, which need
-    no spines: of more ports than the plan says where the catalogue has them. ``None`` also where a
-    part has no price, and for designs without one stack.
+    no spines: of more ports than the plan says where the catalogue has them. Of several NICs an NPU
+    also every port in a network of its own: planes of one switch for every rail. ``None`` also
+    where a part has no price, and for designs of several stacks.
 
     Parameters
     ----------
     bought : the design from whole ports.
     shop : whose prices count.
     """
-    if len(bought.design.topology.stacks) != 1 or not any(bought.scale_out):
+    if len(bought.design.topology.stacks) > 1 or not any(bought.scale_out):
         return None
     own = stack_bill(bought, shop)
     found = []
@@ -97,31 +99,111 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
 
 def _others(bought: Purchase, parts: Parts) -> Iterator[tuple[str, str, Purchase]]:
     """Other wirings, what makes them of the plan, and what they buy."""
-    design, tiers = bought.design, bought.design.topology.stacks[0]
-    settings = design.dimensions[tiers.start].settings
-    if settings is None or settings.wiring not in _OTHER:
+    first = _first(bought.design)
+    settings = bought.design.dimensions[first].settings
+    if settings is None or settings.wiring not in _OTHER or not bought.scale_out[first]:
         return
+    if bought.design.topology.stacks:
+        yield from _of_a_stack(bought, settings, parts)
+    if planes := _planes(bought.design, settings, parts):
+        whole = _whole_rails(bought.design, planes, parts)
+        n, nic_Bps = planes.n_planes, planes.port_speed_Bps or 0.0
+        if whole is not None:
+            keys = [f'"port_speed={format_line_rate(nic_Bps)}"', f"planes={n}"]
+            keys += ["nics=auto"] * (settings.n_nics is not None)
+            words = [*_words(bought.design, whole), *(f"--set {x}" for x in map(_of_links, keys))]
+            yield (
+                f"{n} networks of one switch each for every rail, without spines,",
+                f"{' '.join(words)}{_gone(bought.design)}; {_nics_text(planes, parts)}",
+                _merged(bought, whole),
+            )
+
+
+def _of_a_stack(
+    bought: Purchase, settings: SwitchSettings, parts: Parts
+) -> Iterator[tuple[str, str, Purchase]]:
+    """Other spines of a stack's rails, and none."""
+    design = bought.design
     wiring = _OTHER[settings.wiring]
     built = _rewired(design, wiring)
     if built is not None:
         words = {RAIL: "spines of their own for every rail", RAIL_OPTIMIZED: "spines of all rails"}
         name = RAIL_ONLY if wiring == RAIL else wiring
         yield words[wiring], f"--set fabric.realization.wiring={name}", _bought(bought, built)
-    whole = _whole_rails(design, parts)
+    whole = _whole_rails(design, settings, parts)
     if whole is not None:
-        topology, radix = whole.topology, whole.realization.switches[tiers.start]
-        edit = f'--set "fabric.topology={topology}"'
-        if any(topology.tiers):
-            edit += f' --set "fabric.tiers=[{", ".join(map(str, topology.tiers))}]"'
-        if radix is not None and radix.switch_radix != settings.switch_radix:
-            edit += f" --set fabric.realization.switch_radix={radix.switch_radix}"
-        names = zip(design.topology.tiers, design.topology.labels, strict=True)
-        gone = " and ".join([tier or label for tier, label in names][tiers.start + 1 :])
         yield (
             "rails of one switch each, without spines,",
-            f"{edit}, and no rule on {gone}; rails share no switch then",
-            replace(_bought(bought, whole), scale_out=bought.scale_out[: topology.n_dims]),
+            f"{' '.join(_words(design, whole))}{_gone(design)}; rails share no switch then",
+            _merged(bought, whole),
         )
+
+
+def _words(design: RealizedDesign, whole: RealizedDesign) -> Iterator[str]:
+    """Options that make a plan's topology and switches those of rails of one switch each."""
+    topology, first = whole.topology, _first(design)
+    if topology != design.topology:
+        yield f'--set "fabric.topology={topology}"'
+        if any(topology.tiers):
+            yield f'--set "fabric.tiers=[{", ".join(map(str, topology.tiers))}]"'
+    before, after = (x.realization.switches[first] for x in (design, whole))
+    if before and after and before.switch_radix != after.switch_radix:
+        yield f"--set fabric.realization.switch_radix={after.switch_radix}"
+
+
+def _of_links(key: str) -> str:
+    """A key of a plan's links, its quote in front.
+
+    >>> _of_links("planes=2"), _of_links('"port_speed=800 Gbps"')
+    ('fabric.realization.planes=2', '"fabric.realization.port_speed=800 Gbps"')
+    """
+    quote = '"' if key.startswith('"') else ""
+    return f"{quote}fabric.realization.{key.removeprefix(quote)}"
+
+
+def _gone(design: RealizedDesign) -> str:
+    """Of which tiers a plan may have no rules then; empty where none is gone."""
+    names = zip(design.topology.tiers, design.topology.labels, strict=True)
+    gone = " and ".join([tier or label for tier, label in names][_first(design) + 1 :])
+    return f", and no rule on {gone}" if gone else ""
+
+
+def _planes(design: RealizedDesign, own: SwitchSettings, parts: Parts) -> SwitchSettings | None:
+    """Every port of an NPU in a plane of its own; ``None`` for one NIC, or where none is sold.
+
+    Planes share the bandwidth of every NIC: one NIC of several ports, as fast as all of them.
+    """
+    built = design.dimensions[_first(design)]
+    n, nic_Bps = built.n_nics, built.n_nics * built.nic_Bps
+    is_plain = own.n_planes == 1 and own.switch_port_Bps is own.uplink_Bps is None
+    is_alike = design.topology.stacks or own.wiring == RAIL
+    if n < 2 or not is_plain or not is_alike or own.parts:
+        return None
+    if not parts.fitting(Need((NIC,), nic_Bps)):
+        return None
+    return replace(own, n_planes=n, port_speed_Bps=nic_Bps, n_nics=None)
+
+
+def _nics_text(planes: SwitchSettings, parts: Parts) -> str:
+    """What NICs a bill then has."""
+    n, nic_Bps = planes.n_planes, planes.port_speed_Bps or 0.0
+    [one, *_], [before, *_] = (
+        parts.fitting(Need((NIC,), speed_Bps)) for speed_Bps in (nic_Bps, nic_Bps / n)
+    )
+    return (
+        f"the bill then has {one.name} in place of {n} {before.name} an NPU: ask whether it is "
+        f"sold with {n} ports of {format_line_rate(nic_Bps / n)}"
+    )
+
+
+def _first(design: RealizedDesign) -> int:
+    """The innermost dimension of the only stack, else the last dimension."""
+    topology = design.topology
+    return topology.stacks[0].start if topology.stacks else topology.n_dims - 1
+
+
+def _merged(bought: Purchase, whole: RealizedDesign) -> Purchase:
+    return replace(_bought(bought, whole), scale_out=bought.scale_out[: whole.topology.n_dims])
 
 
 def _bought(bought: Purchase, built: RealizedDesign) -> Purchase:
@@ -144,16 +226,17 @@ def _rewired(design: RealizedDesign, wiring: str) -> RealizedDesign | None:
     return None if is_less.any() else built
 
 
-def _whole_rails(design: RealizedDesign, parts: Parts) -> RealizedDesign | None:
-    """One switch for every rail, where one has a port for every node; else ``None``."""
-    topology, links = design.topology, design.realization
-    first, last = topology.stacks[0].start, topology.stacks[0].stop
-    settings = links.switches[first]
+def _whole_rails(
+    design: RealizedDesign, settings: SwitchSettings, parts: Parts
+) -> RealizedDesign | None:
+    """One switch for every rail, in every plane, where one has a port for every node."""
+    topology, links, first = design.topology, design.realization, _first(design)
     n_nodes = topology.n_npus // math.prod(topology.sizes[:first])
-    if settings is None or last != topology.n_dims:
+    if topology.stacks and topology.stacks[0].stop != topology.n_dims:
         return None
     if n_nodes > settings.switch_radix:
-        need = Need((SWITCH,), switch_port_Bps(settings, design.dimensions[first].nic_Bps), n_nodes)
+        nic_Bps = settings.port_speed_Bps or design.dimensions[first].nic_Bps
+        need = Need((SWITCH,), switch_port_Bps(settings, nic_Bps), n_nodes)
         sold = () if settings.parts else parts.fitting(need)
         if not sold:
             return None

@@ -88,6 +88,10 @@ def _step(one: Candidate) -> tuple[str, object]:
     return problem.workload_name, problem.step.n_sequences or problem.settings[:2]
 
 
+LEAST_SAVED = Decimal("0.002")
+"""Share of a price from which on an offer is named that saves it."""
+
+
 def in_order(candidates: Sequence[Candidate], values: Sequence[float] | Array) -> list[int]:
     """The designs, that of the least value first; of equal ones the cheapest, then by speed, name.
 

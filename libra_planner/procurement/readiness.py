@@ -11,6 +11,7 @@ from libra_planner.costs.quotes import Quote, without_end
 from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
+from libra_planner.procurement.bought.least_orders import least_order_texts
 from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.bought.rewirings import passed_at, passed_text, wiring_texts
 from libra_planner.procurement.candidate import Candidate
@@ -81,6 +82,19 @@ def assumed_fraction(bill: Bill) -> float:
     return bill.fraction_of(bill.assumed_usd) or 0.0
 
 
+def assumed_text(bill: Bill) -> str:
+    """The same in words: "0%" would deny what it is said of.
+
+    >>> assumed_text(Bill(()))
+    '0%'
+    """
+    share = assumed_fraction(bill)
+    return f"{share:.0%}" if share >= _LEAST_TOLD or not share else "under 1%"
+
+
+_LEAST_TOLD = 0.01
+
+
 def is_mostly_assumed(bill: Bill) -> bool:
     """Whether more than half of a price is assumed."""
     return assumed_fraction(bill) > _MOST_ASSUMED
@@ -116,15 +130,22 @@ def unquoted_text(one: Candidate) -> str:
     return "; ".join(told)
 
 
+def order_texts(comparison: Comparison) -> Iterator[str]:
+    """Orders of the design to buy below a least order, and least orders that would cost less."""
+    yield from moq_texts(comparison.candidates[comparison.chosen])
+    yield from least_order_texts(comparison, used_in(comparison))
+
+
 def moq_texts(one: Candidate) -> Iterator[str]:
     """Orders of fewer units than their sellers sell, in words."""
     for order in orders(one.bill):
         for line in order.lines:
             price = line.part.price
             if price is not None and line.n_below_moq:
+                more = short_usd(float(line.n_below_moq * price.usd))
                 yield (
                     f"{line.part.name}: {one.letter} buys {line.n_bought:,}, and {order.seller} "
-                    f"sells {price.moq:,} or more (moq)"
+                    f"sells {price.moq:,} or more (moq); the whole least order costs {more} more"
                 )
 
 
@@ -141,10 +162,10 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     one = comparison.candidates[comparison.chosen]
     yield from blocked(comparison)
     if is_mostly_assumed(one.bill):
-        yield f"{assumed_fraction(one.bill):.0%} of the price of {one.letter} is assumed"
+        yield f"{assumed_text(one.bill)} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
-    yield from moq_texts(one)
+    yield from order_texts(comparison)
     own = _used(one)
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
     if text := without_end(own, one.proposal.shop.quotes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 _AROUND = r"[^\d.,'\-]{0,5}"
 """What may stand around a number: a sign or a code of a currency, a unit."""
@@ -15,6 +16,12 @@ _TIME = re.compile(
     r"(?:\d+(?:\.\d+)? *(?:-|to|\u2013) *)?(\d+(?:\.\d+)?) *(days?|d|weeks?|wks?|w)", re.IGNORECASE
 )
 _DAYS = {"d": 1, "w": 7}
+_SCALED = re.compile(
+    r"(.*\d)\s*(M|m|(?i:k|thousand|mn|mio|million|bn|billion))(?![A-Za-z\u00b2\u00b3])\.?(.*)",
+    re.ASCII,
+)
+_STEPS = {"k": 3, "t": 3, "m": 6, "b": 9}
+"""Powers of ten, by the first letter; a small m alone may be a thousand or a million."""
 
 
 def number_fix(text: str, is_days: bool) -> str:
@@ -42,7 +49,13 @@ def meant_number(text: str) -> str:
     ('520.00', '1520.50', '1520.5')
     >>> meant_number("1,520"), meant_number("1 520"), meant_number("EUR 0,52"), meant_number("few")
     ('1520', '1520', '0.52', '')
+    >>> meant_number("9k"), meant_number("$36.5K"), meant_number("1,5 Mio EUR"), meant_number("2m")
+    ('9000', '36500', '1500000', '')
     """
+    if scaled := _SCALED.fullmatch(text.strip()):
+        own = "" if scaled[2] == "m" else meant_number(f"{scaled[1]}{scaled[3]}")
+        step = _STEPS[scaled[2][0].lower()]
+        return f"{(Decimal(own) * 10**step).normalize():f}" if own else ""
     found = _POINT.fullmatch(text.strip())
     if found:
         return _digits(found[1]) + (found[2] or "").rstrip("0").rstrip(".")

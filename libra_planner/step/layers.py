@@ -436,7 +436,7 @@ class Training(Frozen):
         self, model: CollectiveModel, collective: work.Collective, group: work.Group
     ) -> Array:
         """What a collective occupies the dimensions with when it competes with another."""
-        sent = model.traffic(collective, group, self.network)
+        sent = model.occupied(collective, group, self.network)
         if not model.has_own_links or self.communicators.explicit:
             return sent
         # TP and DP of given degrees have links of their own in a fully connected dimension.

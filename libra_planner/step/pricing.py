@@ -90,8 +90,8 @@ class NodePricing:
     def _bytes(self, one: Exchange) -> Array:
         group = self.groups[one.axis]
         if one.kind == SEND_RECV:
-            return self.model.send_traffic(float(one.size_bytes), group, self.network)
-        found = [self.model.traffic(*part, self.network) for part in parts(one, group)]
+            return self.model.send_occupied(float(one.size_bytes), group, self.network)
+        found = [self.model.occupied(*part, self.network) for part in parts(one, group)]
         return np.asarray(np.max(found, axis=0))
 
 

@@ -87,9 +87,9 @@ def _sent_bytes(training: Training | ModelTraining, model: models.CollectiveMode
     """Bytes of a step's collectives and sends by dimension, shape (n_dims,)."""
     network, total = training.network, np.zeros(training.network.topology.n_dims)
     for one in training.communications:
-        total = total + one.count * model.traffic(one.collective, one.group, network)
+        total = total + one.count * model.occupied(one.collective, one.group, network)
     for sent in training.sends if isinstance(training, ModelTraining) else ():
-        total = total + sent.count * model.send_traffic(sent.size_bytes, sent.group, network)
+        total = total + sent.count * model.send_occupied(sent.size_bytes, sent.group, network)
     return total
 
 

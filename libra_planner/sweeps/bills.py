@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from libra_planner.errors import PlannerError
 from libra_planner.evaluation import own_links_step_time_s
 from libra_planner.inputs.bills import Bills
 from libra_planner.inputs.plans import OpenedPlan
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, bought, fastest_alternative
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import Bill, Part
@@ -65,10 +67,9 @@ class SweepBills:
         SpecError
             For a design that cannot be built.
         """
-        parts = self.shared.catalogue.parts
         chosen = fastest_alternative(problem, bandwidth_Bps)
-        purchase = lines.purchase(bought(problem, bandwidth_Bps), bandwidth_Bps, parts)
-        bill = self.shared.bill(problem, purchase, self._npu(chunk, row))
+        npu = self._npu(chunk, row)
+        bill, purchase = _purchased(self.shared, problem, bandwidth_Bps, npu)
         billed_Bps = billed_bandwidth_Bps(purchase, bandwidth_Bps)
         with np.errstate(divide="ignore", invalid="ignore"):
             sold_Bps = billed_Bps * _sold_over_run(bill, problem)
@@ -83,6 +84,40 @@ class SweepBills:
             plan = OpenedPlan(self.template.filled(chunk.values(row)), self.template.beside)
             self._npus[key] = self.shared.npu(plan.with_degrees, self.template.beside)
         return self._npus[key]
+
+
+def _purchased(
+    bills: Bills, problem: Problem, bandwidth_Bps: Array, npu: Part | None
+) -> tuple[Bill, lines.Purchase]:
+    """The bill of a design, and what it buys."""
+    parts = bills.catalogue.parts
+    purchase = lines.purchase(bought(problem, bandwidth_Bps), bandwidth_Bps, parts)
+    return bills.bill(problem, purchase, npu), purchase
+
+
+def plan_bill_usd(plan: OpenedPlan, bandwidth_Bps: Array | None = None) -> float | None:
+    """The bill of a plan's optimum, as :meth:`SweepBills.billed` has that of a row.
+
+    Parameters
+    ----------
+    plan : whose strategy is not left open, or there is no bill.
+    bandwidth_Bps : of its optimum where that is known, shape (n_dims,).
+
+    Returns
+    -------
+    bill_usd : ``None`` where there is no optimum, it cannot be built, or a part has no price.
+    """
+    if plan.is_open:
+        return None
+    try:
+        problem = plan.problem
+        if bandwidth_Bps is None:
+            bandwidth_Bps = optimize(problem).bandwidth_bytes_per_s
+        npu = plan.bills.npu(plan.document, plan.beside)
+        bill, _ = _purchased(plan.bills, problem, bandwidth_Bps, npu)
+    except PlannerError:
+        return None
+    return None if bill.missing else float(bill.total_usd)
 
 
 def _sold_over_run(bill: Bill, problem: Problem) -> Array:

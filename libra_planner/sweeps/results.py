@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import getitem
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.figures import frontiers
 from libra_planner.sweeps.figures.answer import Answer, error_text
+from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import WORK_KEYS
@@ -298,8 +299,17 @@ class Results:
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
 
     def top(self, n: int) -> Answer:
-        """The best designs of each work and objective; of equals the cheaper one."""
-        return self._best(self._shown(), [*self._works, cols.OBJECTIVE], self._rank(), n)
+        """The best designs of each work and objective; of equals the cheaper one.
+
+        Of rows that only :attr:`idle_axes` tell apart the first one.
+        """
+        among = [*self._works, cols.OBJECTIVE]
+        return first_of_alike(self, n, partial(self._best, self._shown(), among, self._rank()))
+
+    @cached_property
+    def idle_axes(self) -> list[str]:
+        """Axes that change neither time nor cost of any design."""
+        return idle_axes(self)
 
     @property
     def _works(self) -> list[str]:

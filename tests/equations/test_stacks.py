@@ -110,6 +110,18 @@ def test_a_slowed_tier_sends_its_own_bytes_for_longer() -> None:
     assert found.tolist() == [16, 26, 2]
 
 
+def test_others_wait_at_the_farthest_tier_for_what_goes_over_all_at_once() -> None:
+    """A ring and a send three times as long: NICs serve others while flows wait for uplinks."""
+    reduce, apart = Collective(REDUCE, 16.0, "dp"), Group((1, 1, 2), (1, 1, 1))
+    several = ((reduce, WHOLE),), ((1.0, 3.0, 3.0),), ((None,) * 3,), (apart,), ((1.0, 3.0, 3.0),)
+    ring = replace(plain_network(PODS), schedules=Schedules(all_reduce=Schedule.RING))
+    slowed = SlowedIdeal(slowdown=Slowdown(*several))
+    assert slowed.traffic(reduce, WHOLE, ring).tolist() == [15, 45, 11.25]
+    assert slowed.occupied(reduce, WHOLE, ring).tolist() == [15, 15, 11.25]
+    assert slowed.send_traffic(8.0, apart, ring).tolist() == [0, 24, 24]
+    assert slowed.send_occupied(8.0, apart, ring).tolist() == [0, 8, 24]
+
+
 def test_orders_of_tiers() -> None:
     """Pods first: 8 bytes of the reduce-scatter cross NIC and uplinks, then 6, 1 in the node."""
     network, group = plain_network(parse_topology("[SW(4)_SW(2)]")), Group((4, 2), (1, 1))

@@ -145,6 +145,37 @@ def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -
     assert not any("rails of one switch" in text for text in open_points(both))
 
 
+def test_two_nics_an_npu_may_be_two_networks_of_one_switch_a_rail(bought) -> None:
+    """128 nodes: 8 rails x 2 ports are 16 switches of 128 ports, and 4 optics for 2 links an NPU."""
+    from libra_planner.views.report.recommendation import free_ports_lines
+
+    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
+    text = text.replace("[node, leaf, spine]", "[node, leaf]")
+    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
+    text = text.replace("leaf == 50 GB/s", "leaf == 100 GB/s")
+    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
+    Path("two.yaml").write_text("\n".join(rows))
+    [one] = compared_by("two.yaml").candidates
+    assert one.rewired is not None
+    found = one.rewired
+    [note] = free_ports_lines(compared_by("two.yaml"))
+    assert "2 networks of one switch each for every rail, without spines," in note
+    assert "nic-800g in place of 2 nic-400g an NPU: ask whether it is sold with 2 ports" in note
+    edits = shlex.split(found.edit.split("; ")[0])
+    [other] = compared_by("two.yaml", *edits).candidates
+    lines = [x for x in other.bill.lines if x.tier.startswith("dim2")]
+    assert [x.n_units for x in lines if x.part.kind == "switch"] == [16]
+    assert [x.n_units for x in lines if x.part.kind == "optic"] == [4096]
+    assert other.step_time_s == pytest.approx(one.step_time_s)
+    kinds = ("switch", "optic", "fibre")
+    usd = [
+        sum(x.extended_usd for x in y.bill.lines if x.tier[:4] == "dim2" and x.part.kind in kinds)
+        for y in (one, other)
+    ]
+    assert float(usd[0] - usd[1]) == pytest.approx(float(found.saved_usd), rel=1e-3)
+    assert other.rewired is None
+
+
 def test_a_first_plan_fills_its_leaves_or_says_which_ports_stay_free(
     run, tmp_path, monkeypatch
 ) -> None:
@@ -276,9 +307,13 @@ def test_designs_side_by_side_say_their_strategies(bought) -> None:
 def test_prices_that_are_known_do_not_hide_what_quantities_rest_on(bought, monkeypatch) -> None:
     """One design alone, of which no price is assumed; hashing may cost it time, or may not."""
     known = "libra_planner.views.report.recommendation.assumed_fraction"
-    monkeypatch.setattr(known, lambda bill: 0.004)
-    said = " ".join(decision_section(compared_by("t4.yaml")).lead)
-    assert "Under 1% of its price is assumed" in said
+    for share, text in ((0.004, "under 1%"), (0.0057, "under 1%"), (0.01, "1%")):
+        for name in (known, "libra_planner.procurement.readiness.assumed_fraction"):
+            monkeypatch.setattr(name, lambda bill, share=share: share)
+        found = compared_by("t4.yaml")
+        assert f"{text.capitalize()} of its price" in " ".join(decision_section(found).lead)
+        risks = next(x for x in report(found, {}).sections if x.key == "risks")
+        assert f"A: {text} of its price is assumed." in risks.paragraphs
     monkeypatch.setattr(known, lambda bill: 0)
     said = " ".join(decision_section(compared_by("t1.yaml", "--prices", "q.csv")).lead)
     assert "routing by hash (ECMP) may take longer; add --check ecmp" in said
@@ -367,3 +402,26 @@ def test_tax_and_rates_stand_in_cells_that_totals_follow(bought) -> None:
     sheets.known.clear()
     sheets.book["Prices"][euro].value = 1.08
     assert "PRICES CHANGED" in sheets.value("Design A", "A1")  # The tax is another one still.
+
+
+def test_on_paper_no_heading_and_no_head_of_a_table_stands_without_its_rows(bought, run) -> None:
+    """A browser breaks pages where the style lets it: not behind a heading, its text or a head."""
+    assert run("report", "t1.yaml", "--prices", "q.csv", "--formats", "html", "-o", "r").code == 0
+    page = Path("r/report.html").read_text()
+    paper = page.split("@media print {")[1].split("</style>")[0]
+    rules = re.findall(r"([^{};]+)\{([^}]*)\}", re.sub(r"/\*.*?\*/", "", paper, flags=re.DOTALL))
+    kept = [
+        x.strip() for names, text in rules if "break-after: avoid" in text for x in names.split(",")
+    ]
+    needed = {
+        "h2",
+        "caption",
+        "thead",
+        "thead tr",
+        "section > p:not(.note)",
+        "details > p:not(.note)",
+    }
+    assert needed <= {*kept}
+    assert "tfoot tr { break-before: avoid; }" in paper
+    table = page.split('id="table-orders-a"')[0].rsplit('<div class="scroll', 1)[1]
+    assert table.startswith(" short")  # A few rows are kept together.

@@ -485,7 +485,10 @@ def test_terms_of_purchase_are_told_as_given_and_small_orders_are_open(tmp_path)
     bought = {x.part.name: x.n_bought for order in orders(one.bill) for x in order.lines}
     assert (bought["nic-400g"], bought["switch-64x400g"] > 10) == (1045, True)
     recommendation = report_payload(found, [])["decision"]["recommendation"]
-    told = "nic-400g: A buys 1,045, and NPU Inc sells 2,000 or more (moq)"
+    told = (
+        "nic-400g: A buys 1,045, and NPU Inc sells 2,000 or more (moq); the whole least order "
+        "costs $1.38M more"
+    )
     assert [x for x in recommendation["open_points"] if "moq" in x] == [told]
     assert f"Open: {told}." in recommendation["sentences"]
     [offer] = (x for x in report_payload(found, [])["offers"] if x["item"] == "nic-400g")
@@ -560,7 +563,31 @@ def test_a_least_order_that_is_chosen_or_alone_counts_and_is_open(tmp_path) -> N
         [price] = {x.part.price for x in found.bill.lines if x.part.name == "nic-400g"}
         assert price.seller == "Bulk"
         points = report_payload(found, [])["decision"]["recommendation"]["open_points"]
-        assert "nic-400g: A buys 1,045, and Bulk sells 5,000 or more (moq)" in points
+        told = "nic-400g: A buys 1,045, and Bulk sells 5,000 or more (moq)"
+        assert any(x.startswith(told) for x in points)
+        assert not any("least order of" in x for x in points)
+
+
+def test_a_least_order_above_the_need_that_costs_less_is_open(tmp_path) -> None:
+    """1,500 NICs at $900 are $1.35M, and the 1,045 that are bought $1.52M; 2,000 are dearer."""
+    told = (
+        "the least order of 1,500 costs $1.35M, $165k less than the 1,045 that are bought at $1,450"
+    )
+    text = BULK.replace("1100", "900")
+    for moq, said in ((1500, told), (2000, "the least order of 2,000 costs $1.80M, $285k more")):
+        (tmp_path / "q.csv").write_text(text.format(moq=moq))
+        words = ("--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+        found = compared_by(NAMES[0], *words)
+        made = report_payload(found, [])
+        [offer] = (x for x in made["offers"] if x["seller"] == "Bulk")
+        assert offer["least_order_change_usd"] == moq * 900 - 1045 * 1450
+        rows = csv.DictReader(io.StringIO(documents(found, ("csv",))["report-offers.csv"]))
+        [row] = (x for x in rows if x["Seller"] == "Bulk")
+        assert row["In its place, A"].startswith(said)
+        points = made["decision"]["recommendation"]["open_points"]
+        assert (f"nic-400g of Bulk: {told}" in points) == (moq == 1500)
+    [price] = {x.part.price for x in found.bill.lines if x.part.name == "nic-400g"}
+    assert price.seller == "NPU Inc"  # What is bought stays.
 
 
 def test_in_a_comparison_a_part_has_the_price_that_every_design_can_order_at(tmp_path) -> None:

@@ -203,6 +203,10 @@ def test_titles_say_that_words_are_of_the_prices_before(data) -> None:
     sheets.book[price[0]][price[1]].value += 0.01
     for name in static:
         assert sheets.value(name, "A1").startswith(stored[name, "A1"] + " - PRICES CHANGED")
+        # Where a price that is taken away makes an error, the title says so, too.
+        assert str(sheets.book[name]["A1"].value).startswith("=IF(IFERROR(")
+    [first] = sheets.book["Decision"].row_breaks.brk
+    assert str(sheets.book["Decision"].cell(first.id + 1, 1).value).startswith("What ")
 
 
 def test_the_verdict_follows_the_prices() -> None:

@@ -181,8 +181,10 @@ def test_offers_fill_columns_and_lines_of_their_own(quotes, run, tmp_path) -> No
     [
         (149900, "nic-400g is quoted at $149,900, 69 times the highest listed price"),
         (14.0, "nic-400g is quoted at $14.00, 1/107 of the lowest listed price ($1,499 to $2,188)"),
-        (300, ""),
-        (10940, ""),  # Five times $2,188.
+        (300, "nic-400g is quoted at $300, 1/5 of the lowest listed price"),
+        (10940, "nic-400g is quoted at $10,940, 5 times the highest listed price"),
+        (500, ""),
+        (6564, ""),  # Three times $2,188.
     ],
 )
 def test_a_price_far_from_what_is_listed_is_doubted(usd, text, quotes, run, tmp_path) -> None:
@@ -195,6 +197,23 @@ def test_a_price_far_from_what_is_listed_is_doubted(usd, text, quotes, run, tmp_
     assert "does not hold on 2026-11-23" in done.err  # Of tomorrow.
     open_points = done.payload["decision"]["recommendation"]["open_points"]
     assert any("nic-400g of A, dated 2026-11-24, in the future" in point for point in open_points)
+    # Beyond a factor of five nobody should sign; from three on a warning asks.
+    assert any("listed price" in point for point in open_points) == (usd in (149900, 14.0))
+
+
+def test_a_slip_of_ten_of_a_switch_is_warned_of() -> None:
+    """A tenth of what is paid is a fourth of the lowest listed price; list prices are near."""
+    from libra_planner.costs.quotes import Quote
+    from libra_planner.inputs.parts import BUNDLED_PARTS
+    from libra_planner.plan.quotes import known_items
+
+    known = {x: one for x, one in known_items(None, BUNDLED_PARTS).items() if one}
+    for item, listed in known.items():
+        for usd in (0.6 * listed.low_usd, listed.low_usd, listed.high_usd, 1.6 * listed.high_usd):
+            assert not Quote(item, usd, "A", "d", listed=listed).remarks
+    slip = Quote("switch-128x400g", 8100.0, "A", "d", listed=known["switch-128x400g"])
+    assert slip.remarks[0].startswith("switch-128x400g is quoted at $8,100, 1/4.4 of the lowest")
+    assert slip.doubts == ()
 
 
 def test_a_catalogue_may_hold_offers_and_tax(run, tmp_path) -> None:
@@ -256,6 +275,32 @@ def test_faults_have_file_and_line(row, text, plan, quotes, run) -> None:
     assert done.code == 2
     assert done.err.startswith(f"{file}:3: ")
     assert text in done.err
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "fix"),
+    [
+        ("moq", "9k", "write 9000"),
+        ("moq", '"9,000"', "write 9000"),
+        ("moq", "9.5 K", "write 9500"),
+        ("moq", "9e3", "write 9000"),
+        ("moq", "9000pcs", "write 9000"),
+        ("moq", "12.5", "write whole units"),
+        ("moq", "2m", "write whole units"),
+        ("price", "$36.5k", "write 36500"),
+        ("price", '"1,2 Mio EUR"', "write 1200000"),
+    ],
+)
+def test_a_number_with_its_thousands_is_told_as_the_whole_number(
+    column, text, fix, plan, quotes, run
+):
+    own = {"price": "1400", "moq": ""} | {column: text}
+    file = quotes(
+        f"item,price,seller,date,moq\nnic-400g,{own['price']},A,2026-11-02,{own['moq']}\n"
+    )
+    done = run("optimize", plan(), "--prices", file)
+    assert done.code == 2
+    assert done.err.rstrip().endswith(fix)
 
 
 def test_all_faults_at_once(plan, quotes, run) -> None:

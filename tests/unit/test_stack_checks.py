@@ -377,6 +377,24 @@ def test_sends_between_stages_by_hand(tmp_path: Path, interleave: int, n_stages:
     assert report.effective_step_time_s[0] == pytest.approx(report.spray_step_time_s, rel=1e-12)
 
 
+def test_sends_that_wait_for_uplinks_leave_the_nic_to_others(tmp_path: Path) -> None:
+    """Gradients inside leaves and sends between them: thinner uplinks never make a step shorter."""
+    path, times = tmp_path / "shared.yaml", []
+    degrees = "{tp: 8, pp: 2, dp: 16, interleave: 4}"
+    path.write_text(
+        WHOLE.replace("{tp: 8, pp: 4, dp: 1}", degrees).replace("batch: 4", "batch: 128")
+    )
+    plan = load_plan(
+        path, ["fabric.topology=SW(8)_[SW(16)_SW(2)]", "constraints=[leaf <= 10 GB/s]"]
+    )
+    for up in (10, 5, 2.5):
+        links = link_check(plan, np.array([450e9, 10e9, up * 1e9]))
+        found = links.report(ECMP, seeds=[0, 1, 2])
+        assert any(one.slowdown > 1.5 for one, _ in found.phases)
+        times.append(found.effective_step_time_s.mean())
+    assert times == sorted(times)
+
+
 AXES = "parallelism={tp: 8, cp: 2, pp: 2, dp: 2}"
 
 

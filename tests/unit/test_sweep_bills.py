@@ -19,6 +19,7 @@ from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.solver import Solver
 from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
+from libra_planner.units import format_usd
 from libra_planner.views.sweeps.remarks import remarks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
@@ -155,7 +156,8 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
     for row in _rows(run, tmp_path, mended):
         assert row["bill_excess_percent"] == 0
         assert row["billed_step_time_s"] == row["step_time_s"]
-    assert run("sweep", "show", tmp_path / "run").err == ""
+    said = run("sweep", "show", tmp_path / "run").err.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["In all rows"]
 
 
 UNSOLD = """\
@@ -370,3 +372,81 @@ def test_of_equal_bills_the_cheaper_plan_is_the_best(run, tmp_path) -> None:
     assert "Axis npu_price changes the plan's cost and no bill" in said
     again = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
     assert said in again.err  # One measure of both.
+
+
+SHAPES = """\
+base: 0e_rails_2to1
+axes:
+  shape:
+    topologies: ["SW(8)_[SW(8)_SW(8)]", "SW(8)_[SW(32)_SW(2)]"]
+    tiers: [node, leaf, spine]
+  nic: [25, 50]
+set:
+  fabric.topology: "{shape}"
+  parallelism: {tp: 8, pp: 2, dp: 32, zero: 1}
+  global_batch: 512
+  fidelity: ideal
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == 2"]
+columns: [step_time_s, cost_usd]
+"""
+
+
+def test_linear_costs_say_that_bills_decide_between_equal_rows(run, tmp_path) -> None:
+    """The bills that are named are those of the same sweep with bills, bandwidths kept or not."""
+    for columns in ("[step_time_s, cost_usd]", "[step_time_s, cost_usd, bandwidth]"):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        _rows(run, tmp_path, SHAPES.replace("[step_time_s, cost_usd]", columns))
+        shown = run("sweep", "show", tmp_path / "run", "--remarks")
+        assert "Costs are linear, and bills of whole parts may order rows otherwise: " in shown.err
+        assert "write columns: [..., bill_usd]" in shown.err
+        named = re.search(
+            r"fastest row (\d) \([^()]*; row (\d) is equal in time and linear cost: "
+            r"row \2 has the least bill, (\$\S+)\)",
+            shown.out,
+        )
+        assert named is not None, shown.out
+    page = tmp_path / "page.html"
+    assert run("sweep", "show", tmp_path / "run", "--html", page).code == 0
+    assert f"Row {named[1]}; row {named[2]} is equal in time and linear" in page.read_text()
+    assert "bills of whole parts may order rows otherwise" in page.read_text()
+    shutil.rmtree(tmp_path / "run")
+    rows = _rows(run, tmp_path, SHAPES.replace("cost_usd]", "cost_usd, bill_usd]"))
+    own, other = (rows[int(named[k])] for k in (1, 2))
+    assert other["bill_usd"] < own["bill_usd"]
+    assert named[3] == format_usd(other["bill_usd"])
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "Costs are linear" not in shown.err
+    assert "is equal in" not in shown.out
+
+
+def test_an_axis_that_changes_nothing_is_said_and_fills_no_list(run, tmp_path) -> None:
+    """One of its rows stands for all; an axis that moves bills is not such a one."""
+    _rows(run, tmp_path, SHAPES)
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "Axis shape changes neither the step time nor the linear cost\n" in shown.err
+    assert "(step time), each with 1 equal row of other shape" in shown.out
+    top = run("sweep", "show", tmp_path / "run", "--top", "5", "--json").payload["rows"]
+    assert sorted(row["nic"] for row in top) == [25, 50]
+    shutil.rmtree(tmp_path / "run")
+    _rows(run, tmp_path, SHAPES.replace("cost_usd]", "cost_usd, bill_usd]"))
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "changes neither" not in shown.err
+    assert "equal row" not in shown.out
+    top = run("sweep", "show", tmp_path / "run", "--top", "5", "--json").payload["rows"]
+    assert len(top) == 4
+
+
+def test_equal_rows_that_cannot_be_built_are_told_apart(run, tmp_path) -> None:
+    """A plane of 128 leaves is more than spines join: such a row has no bill, alone or beside."""
+    whole = ["set: {constraints: ['leaf == {nic} GB/s', 'taper(spine) == 2']", "fidelity: ideal"]
+    text = f"base: 0e_rails_2to1\naxes: {{nic: [25]}}\n{', '.join(whole)}}}\n"
+    wide = text.replace("}\n", "}\n", 1).replace("set: {", 'set: {fabric.topology: "{shape}", ')
+    shapes = 'shape: {topologies: ["SW(8)_[SW(16)_SW(16)]"], tiers: [node, leaf, spine]}, nic'
+    _rows(run, tmp_path, wide.replace("nic:", f"{shapes}:", 1))
+    assert "bill_usd" not in run("sweep", "show", tmp_path / "run", "--remarks").err
+    shutil.rmtree(tmp_path / "run")
+    both = shapes.replace('"]', '", "SW(8)_[SW(32)_SW(8)]"]')
+    _rows(run, tmp_path, wide.replace("nic:", f"{both}:", 1))
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "columns: [..., bill_usd]" in shown.err
+    assert re.search(r"row 1 has the least bill, \$\S+, no bill for row 0\)", shown.out)

@@ -30,6 +30,8 @@ from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
+from libra_planner.views.sweeps import page as sweep_page
+from libra_planner.views.sweeps import points
 from libra_planner.views.sweeps.drawing import free_places
 from libra_planner.views.sweeps.figures import draw, panels
 from libra_planner.views.sweeps.points import Points
@@ -1148,3 +1150,46 @@ def test_parallel_axes_lie_where_a_phone_has_no_room(directory: Path, tmp_path: 
     )
     assert (int(width) <= 390, int(beyond), shape) == (True, 0, "tall")
     assert int(n_axes) >= 5
+
+
+@pytest.fixture(scope="module")
+def fine(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Many NICs that differ by little."""
+    here = tmp_path_factory.mktemp("fine")
+    (here / "sweep.yaml").write_text(
+        "base: 08_rails\naxes: {nic: {from: 25, to: 26, n: 400}, taper: [1, 2]}\n"
+        "set: {constraints: ['leaf == {nic} GB/s', 'taper(spine) == {taper}'], cost_model: "
+        "clos-2026}\ncolumns: [step_time_s, cost_usd, seconds_per_sequence, communication_s]\n"
+    )
+    run_sweep(load_sweep(here / "sweep.yaml"), here / "run")
+    return Results.at(here / "run")
+
+
+def test_a_page_of_some_designs_counts_ties_among_all(
+    fine: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The card says what the page of all designs says."""
+    whole = sweep_page.page(fine)
+    monkeypatch.setattr(points, "MOST_POINTS", 100)
+    some = sweep_page.page(fine)
+    assert "of 800 designs: evenly spread ones" in some
+    ties = [re.findall(r"row \d+, in a tie of [\d,]+ designs", text) for text in (whole, some)]
+    assert ties[0] == ties[1] != []
+
+
+def test_a_page_shows_what_is_near_the_fastest_beside_its_cards(fine: Results) -> None:
+    """Not in the list that is folded; and the first printed sheet holds more than a title."""
+    text = sweep_page.page(fine)
+    said = "Cheapest near the fastest: within 0.1 %"
+    assert (text.count(said), text[: text.index("<details")].count(said)) == (1, 1)
+    assert ".rest { break-before: auto; }" in text[text.rindex("@media print") :]
+    assert 'placeholder="words, or nic &gt;= 25.5013 and taper &gt;= 2"' in text
+
+
+def test_a_unit_that_is_a_heading_is_written_once(directory: Path) -> None:
+    """As tokens/s, whose column has the name of its unit."""
+    found = Points.of(Results.at(directory))
+    row = {"row": 0, "step_time_s": 1.0, "cost_usd": 1e6, "tokens_per_s": 2e6}
+    found = replace(found, rows=(row, row | {"row": 1, "tokens_per_s": 1e6}), axes=(), apart=())
+    column = next(x for x in sweep_page.page_data(found)["columns"] if x["name"] == "tokens_per_s")
+    assert (column["label"], column["unit"]) == ("tokens/s", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from collections.abc import Callable
@@ -393,6 +394,36 @@ def test_rows_have_the_notes_of_their_plans(run, tmp_path, swept) -> None:
         assert note.startswith("calibrated extrapolates: ")
         assert f"Row 1: {note}\n" in said
     assert "notes of some plans" in run("sweep", "show", there).err
+
+
+@pytest.mark.parametrize("columns", ["[step_time_s, cost_usd]", "[step_time_s, notes]"])
+def test_notes_that_all_rows_share_are_one_remark(run, tmp_path, swept, columns) -> None:
+    """A tier that costs nothing is said once, with and without a column of notes."""
+    there = swept(
+        "base: 0e_rails_2to1\naxes: {budget: [100, 200, 300]}\nset:\n  cost_model: clos-2026\n"
+        "  fabric.scale_up: null\n  constraints: ['total == {budget} GB/s', 'taper(spine) == 2']\n"
+        f"columns: {columns}\n"
+    )
+    said = run("sweep", "show", there, "--remarks").err
+    run("sweep", "design", there, 0, "-o", tmp_path / "row.yaml")
+    notes = run("optimize", tmp_path / "row.yaml", "--json").payload["notes"]
+    free = next(note for note in notes if "costs nothing in clos-2026" in note)
+    assert said.count(f"In all rows: {free}\n") == 1
+    assert "in all rows: " in run("sweep", "show", there).err
+    lp.sweep_results(there).to_html(tmp_path / "page.html")
+    assert f"In all rows: {free}" in html.unescape((tmp_path / "page.html").read_text())
+
+
+def test_bests_beyond_the_third_have_their_ties_named(run, swept) -> None:
+    """Two models and two objectives have four bests, each of two rows: quotes change nothing."""
+    there = swept(
+        "base: plan.yaml\naxes: {workload: [gpt3, gpt-145.6b], quotes: [low.csv, high.csv]}\n"
+        "objective: [performance, performance_per_cost]\ncolumns: [step_time_s, cost_usd]\n"
+        "set: {constraints: ['leaf == 50 GB/s', 'taper(spine) == 2']}\n"
+    )
+    said = run("sweep", "show", there, "--remarks").err
+    (line,) = re.findall("Several rows .*", said)
+    assert re.fullmatch(r"Several rows are within 0\.1% also of the best .* of gpt3", line)
 
 
 def test_every_reason_of_failed_rows_is_said(run, swept) -> None:

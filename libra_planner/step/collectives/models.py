@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
@@ -60,7 +61,11 @@ class CollectiveModel(ABC):
 
     @abstractmethod
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
-        """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
+        """Bytes that its time counts by dimension, shape (n_dims,)."""
+
+    def occupied(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Bytes that others wait for by dimension, shape (n_dims,): what contention adds up."""
+        return self.traffic(collective, group, network)
 
     def send_time(self, n_bytes: float, group: Group, network: Network) -> tree.Node:
         """What every rank of a group takes to send to the next one, all at once."""
@@ -81,6 +86,10 @@ class CollectiveModel(ABC):
         array([0., 8., 8.])
         """
         return network.topology.loads(send_bytes(n_bytes, group, network.topology))
+
+    def send_occupied(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Bytes of such a send that others wait for."""
+        return self.send_traffic(n_bytes, group, network)
 
     @property
     def while_competing(self) -> CollectiveModel | None:
@@ -210,6 +219,15 @@ class Slowdown(Frozen):
     senders: tuple[Group, ...] = ()
     send_factors: tuple[tuple[float, ...], ...] = ()
 
+    @property
+    def without_factors(self) -> Slowdown:
+        """The same algorithms on links that slow nothing."""
+        factors, sends = (
+            tuple((1.0,) * len(one) for one in several)
+            for several in (self.factors, self.send_factors)
+        )
+        return replace(self, factors=factors, send_factors=sends)
+
     @cached_property
     def _rows(self) -> dict[tuple[Collective, Group], int]:
         return {pair: i for i, pair in enumerate(self.communications)}
@@ -243,6 +261,29 @@ class Slowed(CollectiveModel):
         """Factors times the bytes of a send."""
         sent = super().send_traffic(n_bytes, group, network)
         return sent * self.slowdown.send_factors_of(group)
+
+    def occupied(self, collective: Collective, group: Group, network: Network) -> Array:
+        """The traffic, but of what goes over all tiers of a stack at once (C13).
+
+        Its flows wait at the farthest tier that they cross: links inside serve others meanwhile.
+        """
+        flat = [network.is_flat(collective.kind, i) for i in range(network.topology.n_dims)]
+        passed = network.topology.passed(group.sizes) & flat
+        stretched, whole = (
+            one.traffic(collective, group, network) for one in (self, self._without_factors)
+        )
+        return np.where(passed, whole, stretched)
+
+    def send_occupied(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """As of what goes over all tiers at once."""
+        stretched, whole = (
+            one.send_traffic(n_bytes, group, network) for one in (self, self._without_factors)
+        )
+        return np.where(network.topology.passed(group.sizes), whole, stretched)
+
+    @cached_property
+    def _without_factors(self) -> Self:
+        return replace(self, slowdown=self.slowdown.without_factors)
 
 
 @dataclass(frozen=True)
@@ -352,9 +393,17 @@ class Balanced(CollectiveModel):
         """Bytes of the fixed order, in which a collective competes."""
         return self.of.traffic(collective, group, network)
 
+    def occupied(self, collective: Collective, group: Group, network: Network) -> Array:
+        """As in the fixed order."""
+        return self.of.occupied(collective, group, network)
+
     def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
         """As in the fixed order."""
         return self.of.send_traffic(n_bytes, group, network)
+
+    def send_occupied(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """As in the fixed order."""
+        return self.of.send_occupied(n_bytes, group, network)
 
     @property
     def while_competing(self) -> CollectiveModel:

@@ -29,7 +29,7 @@ def wiring_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
     >>> [note.partition(", $")[0] for note in wiring_notes(plan, [450e9, 50e9, 25e9])]
     ['rails of one switch each, without spines, have the same bandwidths for $1.22M less']
     """
-    if len(problem.topology.stacks) == 1 and problem.prices.bills is None:
+    if len(problem.topology.stacks) <= 1 and problem.prices.bills is None:
         yield from _notes(problem, tuple(map(float, bandwidth_bytes_per_s)))
 
 

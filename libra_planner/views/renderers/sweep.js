@@ -9,7 +9,7 @@ const SHAPES = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.6,-3.6h7.2v7.2h-7.2z"
 const DRAWN = new Set(["svg", "g", "path", "line", "rect", "text", "title"]);
 const at = name => columns.findIndex(one => one.name === name);
 const best = new Set(data.front.map(([i]) => i));  // On the frontier of any work.
-const state = { sort: -1, down: false, words: [], brushes: new Map(), n: 100, width: 0, zoom: null, x: at(data.x), y: at(data.y) };
+const state = { sort: -1, down: false, words: [], rules: [], lost: "", brushes: new Map(), n: 100, width: 0, zoom: null, x: at(data.x), y: at(data.y) };
 let picture, far, front, parallel;
 /** Times of different work do not compare: a picture holds one, -1 is all of them. */
 function choose(work) {
@@ -47,6 +47,34 @@ function measure() {
   }
 }
 const words = rows.map(row => columns.map((one, k) => one.shown(row[k])).join(" ").toLowerCase());
+const NUMBER = String.raw`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[-+]?\d+)?(?![^\s,])`;
+const SIGNS = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b, "!=": (a, b) => a !== b };
+/** Columns by what a filter may call them, long names first: their names in files, or their headings. */
+const named = columns.flatMap((one, k) => [[one.name, k, 1], [one.label, k, one.scale], [one.short, k, one.scale]])
+  .map(([name, ...more]) => [name.toLowerCase(), ...more]).sort((a, b) => b[0].length - a[0].length);
+const compared = new RegExp(String.raw`(?<![^\s,])(${named.map(([name]) => name.replace(/[^\w\s]/g, String.raw`\$&`)).join("|")})\s*(<=|>=|!=|==?|<|>)\s*("[^"]*"|'[^']*'|${NUMBER}|[^\s,]+)`, "g");
+/** Whether a value meets a comparison: numbers in the unit of the heading, under a name of files in that of files. */
+function meetsRule(v, [k, scale, sign, text]) {
+  if (v === null) return false;
+  const compare = SIGNS[sign], number = Number(text.replace(/,(?=\d{3})/g, ""));
+  if (columns[k].text || typeof v !== "number") return compare([String(v), columns[k].shown(v)].some(own => own.toLowerCase() === text) ? text : "", text);
+  const own = v * scale, isSame = Math.abs(own - number) <= 1e-9 * Math.abs(number), isShown = scale === columns[k].scale && columns[k].shown(v) === text;
+  return compare(isSame || (isShown && sign.includes("=")) ? number : own, number);
+}
+/** Read what a filter asks for: comparisons of columns, and words; what is neither is lost. */
+function ask(text) {
+  const rules = [], lost = [];
+  const left = text.toLowerCase().replace(compared, (all, name, sign, value) => {
+    const [, k, scale] = named.find(([own]) => own === name), plain = value.replace(/^(["'])(.*)\1$/, "$2");
+    const isText = columns[k].text, isNumber = plain !== "" && !Number.isNaN(Number(plain.replace(/,(?=\d{3})/g, "")));
+    if (isText ? /[<>]/.test(sign) : !isNumber) lost.push(all); else rules.push([k, scale, sign.replace("==", "="), plain]);
+    return " ";
+  });
+  const hasSign = /[<>=]/.test(left);
+  if (hasSign) lost.push(left.trim());
+  const words = hasSign ? [] : left.split(rules.length ? /[\s,]+/ : /\s+/).filter(word => word && !(rules.length && word === "and"));
+  Object.assign(state, { words, rules, lost: lost.join(", ") });
+}
 /** Where a value stands between the ends of its column, 0 to 1; values of few at equal distances. */
 function place(one, v, even = true, [low, high] = [one.low, one.high]) {
   if (v === null) return null;
@@ -300,7 +328,7 @@ function table() {
     return cell;
   }))));
   const n = rows.filter((_, i) => ofWork(i)).length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
-  $("count").textContent = `${own.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
+  $("count").textContent = `${state.lost ? `not understood: ${state.lost}; ` : ""}${own.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
   $("more").hidden = own.length <= state.n;
   $("note").textContent = [best.size ? data.each.length ? "Bold rows are on the frontier of their work." : "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
     own.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
@@ -309,7 +337,7 @@ function table() {
 let waiting = 0;
 function filter() {
   const ranges = [...state.brushes];
-  active = rows.map((_, i) => i).filter(i => state.words.every(word => words[i].includes(word))
+  active = rows.map((_, i) => i).filter(i => state.words.every(word => words[i].includes(word)) && state.rules.every(rule => meetsRule(rows[i][rule[0]], rule))
     && ranges.every(([c, [low, high]]) => { const t = place(columns[c], rows[i][c]); return t !== null && t >= low && t <= high; }));
   isActive = new Set(active);
   cancelAnimationFrame(waiting);
@@ -341,8 +369,8 @@ columns.forEach((one, k) => {
 const values = columns.map((_, k) => [...new Set(rows.map(row => row[k]).filter(v => v !== null))]);
 const same = columns.flatMap((one, k) => one.dull && values[k].length === 1 ? [`${one.label} ${one.shown(values[k][0])} ${one.unit}`.trim()] : []);
 $("same").textContent = rows.length > 1 && same.length ? `In all rows: ${same.join(", ")}.` : "";
-$("filter").addEventListener("input", event => { state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean); filter(); });
-$("clear").addEventListener("click", () => { $("filter").value = ""; state.words = []; state.brushes.clear(); filter(); axes(); });
+$("filter").addEventListener("input", event => { ask(event.target.value); filter(); });
+$("clear").addEventListener("click", () => { $("filter").value = ""; ask(""); state.brushes.clear(); filter(); axes(); });
 $("near").addEventListener("click", () => view(false));
 $("all").addEventListener("click", () => view(true));
 $("more").addEventListener("click", () => { state.n += 1000; table(); });

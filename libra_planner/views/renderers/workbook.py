@@ -63,7 +63,7 @@ _CARD_COLUMNS, _CARD_WIDTH = 5, 30
 """Columns that answers with their reasons fill."""
 _LONGEST_FORMULA = 8_000
 """Excel's limit is 8,192 characters."""
-_STALE = " - PRICES CHANGED: what is no formula here, words too, is of the prices before"
+_STALE = " - PRICES CHANGED: sentences, and figures without a formula, show the prices before"
 _PRICES = {
     "validate": "decimal",
     "criteria": ">=",
@@ -200,6 +200,11 @@ class _Writer:
             self.sheet.set_h_pagebreaks([1 + place * _CHART_ROWS for place in ends])
         elif total(widths) <= PRINTED_WIDTH * _PRINTED_PERCENT / _SMALL_PERCENT:
             self.sheet.set_print_scale(_SMALL_PERCENT)
+        elif total(widths) <= PRINTED_WIDTH and self.section.cards and self.section.tables:
+            # Tables below a text begin a page: else the title of one may end the page before.
+            share = PRINTED_WIDTH / total(widths)
+            self.sheet.set_print_scale(int(_PRINTED_PERCENT * share))
+            self.sheet.set_h_pagebreaks([self.places[self.section.tables[0].key].head - 1])
         elif total(widths) <= PRINTED_WIDTH:
             self.sheet.fit_to_pages(1, 0)
         else:  # Two pages side by side, each with the names of the rows.
@@ -312,7 +317,8 @@ class _Writer:
         style, title = {"bold": True, "font_size": 14}, self.section.title
         moved = self._resolved(self.prices_moved)
         if self.section.is_static and moved and len(moved) < _LONGEST_FORMULA:
-            formula = f'IF({moved},"{title}"&"{_STALE}","{title}")'
+            # A price or a rate that is taken away is no number: that is a change, too.
+            formula = f'IF(IFERROR({moved},1),"{title}"&"{_STALE}","{title}")'
             self._formula(0, 0, formula, Cell(title), self.style(**style))
         else:
             self._string(0, 0, title, **style)

@@ -32,6 +32,7 @@ from libra_planner.procurement.readiness import (
     AssumedPrice,
     assumed_fraction,
     assumed_prices,
+    assumed_text,
     cage_texts,
     resting_usd,
     used_in,
@@ -142,7 +143,7 @@ def _risks(comparison: Comparison) -> Iterator[str]:
 
 def _notes(one: Candidate) -> Iterator[str]:
     """What could make the figures of one design wrong."""
-    yield f"{assumed_fraction(one.bill):.0%} of its price is assumed"
+    yield f"{assumed_text(one.bill)} of its price is assumed"
     yield from cage_texts(one)
     problem = one.proposal.problem
     yield from plan_notes(problem if one.check is None else as_checked(problem))

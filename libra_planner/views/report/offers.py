@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import TAX, Quote
 from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Bill, Part, to_cents
+from libra_planner.procurement.bought.least_orders import least_order
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import (
     Order,
@@ -68,18 +69,6 @@ def _sum_text(order: Order) -> str:
     amount = round_usd(order.amount).shown.removeprefix("$")
     rate = f"at {order.rate:g} (rate of {order.rate_day})"
     return f"{seller_name(order)} {order.currency} {amount} {rate} = {total}"
-
-
-def unit_price_text(usd: float) -> str:
-    """Price of one: dollars, and cents of what costs little.
-
-    >>> unit_price_text(1250.4), unit_price_text(38.5)
-    ('$1,250', '$38.50')
-    """
-    return f"${usd:,.0f}" if usd >= _MANY_USD else f"${usd:,.2f}"
-
-
-_MANY_USD = 100
 
 
 def seller_name(order: Order) -> str:
@@ -147,7 +136,8 @@ def offer_section(comparison: Comparison) -> Section | None:
     note = (
         "Of several sellers the one that the file chooses counts, else the least price of one with "
         "its support among those that hold and whose least order is met. In its place: what an "
-        "offer would change in the price of that design before tax, and days of lead time. Parts "
+        "offer, or its whole least order, would change in the price of that design before tax, and "
+        "days of lead time. Parts "
         "of tiers are per GB/s. Prices here are values: to try another one, change the sheet "
         "Prices."
     )
@@ -169,10 +159,13 @@ def _change_usd(one: Candidate, offer: _Offer) -> Decimal | None:
 def _change_text(one: Candidate, offer: _Offer) -> str:
     """The same in words, and the lead time beside that of the offer that counts."""
     change_usd, (quote, _, counts) = _change_usd(one, offer), offer
-    if change_usd is None:
+    whole = least_order(one.bill, quote, counts)
+    if whole is None and change_usd is None:
         return ""
     days = [x.n_lead_days for x in (quote, counts)]
-    text = f"{round_usd(abs(change_usd)).shown} {'more' if change_usd >= 0 else 'less'}"
+    moved = ZERO if change_usd is None else change_usd
+    text = f"{round_usd(abs(moved)).shown} {'more' if moved >= 0 else 'less'}"
+    text = whole.text if whole else text
     known = [f"{n} days" if n is not None else "an unknown time" for n in days]
     return text if days[0] == days[1] else f"{text}, {known[0]} instead of {known[1]}"
 
@@ -194,6 +187,8 @@ def offers_payload(comparison: Comparison) -> list[dict[str, Any]]:
         own = {"counts": why.startswith("counts"), "why": why}
         own |= {name: getattr(one, name) or None for name in ("payment_terms", "incoterm")}
         own |= {"change_usd": None if change_usd is None else float(change_usd)}
+        whole = least_order(best.bill, *offer[::2])
+        own |= {"least_order_change_usd": float(whole.change_usd) if whole else None}
         found.append({**cells.attributes(one, *names, *more), "note": one.terms or None, **own})
     return found
 

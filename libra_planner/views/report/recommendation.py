@@ -20,12 +20,13 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     RACK_POWER,
     assumed_fraction,
+    assumed_text,
     blocked,
     broken_texts,
     free_ports_texts,
     is_all_quoted,
     is_mostly_assumed,
-    moq_texts,
+    order_texts,
     resting_usd,
     short_cage_texts,
     short_free_ports_texts,
@@ -35,7 +36,7 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
-from libra_planner.units import format_time, format_usd, short_usd
+from libra_planner.units import format_time, format_usd, short_usd, unit_price_text
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.cluster import free_ports_text
@@ -56,7 +57,7 @@ from libra_planner.views.report.bills import (
     words_of_kind,
 )
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
-from libra_planner.views.report.offers import before_tax, network_text, order_text, unit_price_text
+from libra_planner.views.report.offers import before_tax, network_text, order_text
 from libra_planner.views.report.runs import run_ends, tokens_text
 from libra_planner.views.report.sensitivity import change_lines
 from libra_planner.views.report.strategies import technology_text
@@ -113,7 +114,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from (*against_lines(comparison), *choice_notes(comparison))
     yield from rules_of_ports(one)
-    yield from (f"Open: {text}." for text in moq_texts(one))
+    yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
@@ -138,7 +139,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield f"Open: {text}."
     yield from choice_notes(comparison)
     yield from rules_of_ports(one)
-    yield from (f"Open: {text}." for text in moq_texts(one))
+    yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):
@@ -283,8 +284,7 @@ def _certainty(one: Candidate) -> str:
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
-    part = f"{share:.0%}" if share >= 0.01 else "Under 1%"  # "0%" would deny what it names.
-    return f"{part} of its price is assumed{without}{ask}.{but}{racks}"
+    return f"{assumed_text(bill).capitalize()} of its price is assumed{without}{ask}.{but}{racks}"
 
 
 def _racks_text(one: Candidate) -> str:

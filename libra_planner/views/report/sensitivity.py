@@ -26,7 +26,7 @@ from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.procurement.readiness import best_sprayed, quote_of, used_in
-from libra_planner.units import format_time
+from libra_planner.units import format_time, unit_price_text
 from libra_planner.views import cells
 from libra_planner.views.cells import (
     Cell,
@@ -40,7 +40,7 @@ from libra_planner.views.cells import (
     table_of,
 )
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
-from libra_planner.views.report.offers import before_tax, unit_price_text
+from libra_planner.views.report.offers import before_tax
 
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""

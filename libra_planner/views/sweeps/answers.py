@@ -19,6 +19,7 @@ from libra_planner.sweeps.columns import (
     on_screen,
 )
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.figures.equals import n_alike
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import CENT_USD, Results
 from libra_planner.units import format_usd
@@ -127,9 +128,16 @@ def answer_words(
         what = f"frontier of {figures}{f' of each {work}' if work else ''}, fastest first"
     else:
         among = f"{work} and objective" if work else "objective"
-        what = f"the best {n_best:,} of each {among} ({time})" if n_best else ""
+        what = f"the best {n_best:,} of each {among} ({time}){_alike(results)}" if n_best else ""
     of = f" where {' and '.join(map(visible, results.where))}" if results.where else ""
     return f"{name}, {results.n_rows:,} designs{of}{': ' if what else ''}{what}"
+
+
+def _alike(results: Results) -> str:
+    """What one row of the best stands for; empty where it is itself alone."""
+    axes = " and ".join(map(visible, results.idle_axes))
+    n_more = n_alike(results) - 1
+    return f", each with {n_more:,} equal row{'s' * (n_more > 1)} of other {axes}" if axes else ""
 
 
 def time_words(time: str) -> str:

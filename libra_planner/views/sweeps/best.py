@@ -12,6 +12,7 @@ from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
+from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import Points
 from libra_planner.views.sweeps.remarks import n_unbilled
 
@@ -24,12 +25,15 @@ _EFFECTIVE = BY[1]
 _BROKEN = "its bill breaks its rule on cost"
 
 
-def best_lines(results: Results) -> Iterator[str]:
+def best_lines(results: Results, *, is_near: bool = True) -> Iterator[str]:
     """The fastest, the best per dollar and the cheapest design of each work, by their rows.
 
-    Then the cheapest that is about as fast as the fastest, where that saves money.
+    Parameters
+    ----------
+    results : of a sweep.
+    is_near : whether those of :func:`near_lines` come with them.
     """
-    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+    if not _has_figures(results):
         return
     found = _best(results)
     among = _among(results)
@@ -39,8 +43,19 @@ def best_lines(results: Results) -> Iterator[str]:
     if (left := len(found) - _MOST_WORKS) > 0:
         yield f"{left:,} more have a best of their own: --pareto"
     if found:
-        yield from _cheapest(results, _per_sequence(results))
+        yield from near_lines(results) if is_near else ()
         yield from _on_links(results, dict(found))
+
+
+def near_lines(results: Results) -> Iterator[str]:
+    """The cheapest designs that are about as fast as the fastest, where that saves money."""
+    if _has_figures(results):
+        yield from _cheapest(results, _per_sequence(results))
+
+
+def _has_figures(results: Results) -> bool:
+    """Whether designs have what ranks them."""
+    return {results.cost_column, "step_time_s"} <= {*results.columns}
 
 
 Work: TypeAlias = tuple[Any, ...]
@@ -56,8 +71,7 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
     for work, front in points.fronts.items():
         roles = points.roles(front).items()
         said = (
-            f"{_listed(names)} {_design(points, i, per_sequence, _equals(results, points, i))}"
-            for i, names in roles
+            f"{_listed(names)} {_design(results, points, i, per_sequence)}" for i, names in roles
         )
         rows = {points.rows[i][ROW]: names for i, names in roles}
         found.append((work, (rows, "; ".join(said))))
@@ -66,7 +80,7 @@ def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
 
 def best_rows(results: Results) -> dict[int, list[str]]:
     """The rows that lines about the best name, and what each is the best in."""
-    if not {results.cost_column, "step_time_s"} <= {*results.columns}:
+    if not _has_figures(results):
         return {}
     return {row: names for _, (roles, _) in _best(results) for row, names in roles.items()}
 
@@ -129,27 +143,12 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _equals(results: Results, points: Points, i: int) -> str:
-    """Which other rows of its work have the same time and cost as a row; empty for none."""
-    row = points.rows[i]
-    near = (
-        f"abs({name} - {row[name]!r}) <= {SAME} * {row[name]!r}"
-        for name in (results.time_column, results.cost_column)
-    )
-    like = (f"{x} = (SELECT {x} FROM designs WHERE row = {row[ROW]})" for x in _works(results))
-    among = " AND ".join([results.ranked, f"row <> {row[ROW]}", *near, *like])
-    rows = [one for (one,) in results.sql(f"SELECT row FROM designs WHERE {among}").rows]
-    if not rows:
-        return ""
-    return f"; row {rows[0]} is equal" if len(rows) == 1 else f"; {len(rows):,} more are equal"
-
-
 def _works(results: Results) -> list[str]:
     """Axes that change what is trained, in SQL."""
     return [*map(sql_name, results.work_axes)]
 
 
-def _design(points: Points, i: int, per_sequence: str, equals: str) -> str:
+def _design(results: Results, points: Points, i: int, per_sequence: str) -> str:
     """A row with what it reaches; its time per sequence where times of steps do not compare."""
     step_time = _step_time(per_sequence) or points.time
     names = dict.fromkeys((step_time, per_sequence, points.cost))
@@ -159,7 +158,9 @@ def _design(points: Points, i: int, per_sequence: str, equals: str) -> str:
         if name
     )
     broken = f", {_BROKEN}" if points.breaks_rule(i) else ""
-    return f"row {points.rows[i][ROW]} ({', '.join(figures)}{broken}{equals})"
+    row = points.rows[i][ROW]
+    equals = f"; {words}" if (words := equals_words(results, row)) else ""
+    return f"row {row} ({', '.join(figures)}{broken}{equals})"
 
 
 def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:

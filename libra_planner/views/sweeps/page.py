@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
-from libra_planner.views.sweeps.best import best_lines
+from libra_planner.views.sweeps.best import best_lines, near_lines
+from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
     MOST_LABELS,
@@ -75,7 +76,10 @@ def write_page(results: Results, file: str, answer: Answer | None = None) -> Non
 def page(results: Results, answer: Answer | None = None) -> str:
     """The page of an answer, or of all designs; of very many those that are evenly spread."""
     points, results = Points.of(results, answer), results.among(answer)
-    notes = [*map(visible, [*best_lines(results), *remarks(results)]), *_reading(results, points)]
+    notes = [
+        *map(visible, [*best_lines(results, is_near=False), *remarks(results)]),
+        *_reading(results, points),
+    ]
     return html(_report(results, points), "sweep.html.j2", data=page_data(points), notes=notes)
 
 
@@ -86,9 +90,9 @@ def _report(results: Results, points: Points) -> Report:
     name, words = swept_words(results)
     fronts = list(points.fronts.values())
     if len(fronts) > 1:
-        lead, cards = _best_of_each(points, fronts)
+        lead, cards = _best_of_each(results, points, fronts)
     else:
-        lead, cards = _best(points, fronts[0]) if fronts else ((), ())
+        lead, cards = _best(results, points, fronts[0]) if fronts else ((), ())
     if "optimal" not in results.statuses:
         lead = (f"No design has an optimum: {results.statuses}.",)
     notes = tuple(_notes(results, points))
@@ -100,34 +104,46 @@ def _report(results: Results, points: Points) -> Report:
 _Best = tuple[tuple[str, ...], tuple[Card, ...]]
 
 
-def _best(points: Points, front: Sequence[int]) -> _Best:
+def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
     """The fastest, the cheapest and the best per dollar of one frontier."""
     fastest, cheapest = front[0], front[-1]
     if not points.cost:
-        return (f"Fastest: {points.name(fastest)}.",), (_card(points, "Fastest", fastest, ""),)
+        return (f"Fastest: {points.name(fastest)}.",), (
+            _card(results, points, "Fastest", fastest, ""),
+        )
     best = points.per_dollar(front)
-    lead = f"Best per dollar: {points.name(best)}{_tie_words(points, best)}."
+    lead = f"Best per dollar: {points.name(best)}{_tie_words(results, points, best)}."
     if fastest == cheapest:
         return (lead, "It is the fastest and the cheapest, too."), (
-            _card(points, "Fastest and cheapest", fastest, ""),
+            _card(results, points, "Fastest and cheapest", fastest, ""),
         )
     why = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
     cards = (
-        _card(points, " and ".join(names).capitalize(), i, _beside(points, i, fastest, cheapest))
+        _card(
+            results,
+            points,
+            " and ".join(names).capitalize(),
+            i,
+            _beside(points, i, fastest, cheapest),
+        )
         for i, names in points.roles(front).items()
     )
     return (lead, why), tuple(cards)
 
 
-def _tie_words(points: Points, best: int) -> str:
+def _tie_words(results: Results, points: Points, best: int) -> str:
     """Its row, and of how many designs it is one that are as good for all that anybody can tell."""
     row = points.rows[best].get(ROW)
     least = points.rows[best][points.time] * points.rows[best][points.cost]
     figures = (points.time, points.cost)
     axes = [axis for axis in points.axes if axis != OBJECTIVE]
+    every: Sequence[Mapping[str, Any]] = points.rows
+    if points.is_sample:  # The page has some of the designs, and the tie is among all.
+        product = f"{points.time} * {points.cost} <= {least * (1 + NEAR)!r}"
+        every = results.sql(f"SELECT * FROM designs WHERE {results.ranked} AND {product}").dicts()
     near = (
         one
-        for one in points.rows
+        for one in every
         if all(one[name] for name in figures)
         and one[points.time] * one[points.cost] <= least * (1 + NEAR)
     )
@@ -139,7 +155,7 @@ def _tie_words(points: Points, best: int) -> str:
     return f" ({', '.join(which)})" if which else ""
 
 
-def _best_of_each(points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
+def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
     """The best of each workload: times of different work do not compare."""
     apart = ", ".join(map(visible, points.apart))
     cards = []
@@ -150,21 +166,27 @@ def _best_of_each(points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
         if points.cost:
             ends += f" Cheapest: {_figures(points, front[-1])}."
         name = points.name(best, without=points.apart)
-        cards.append(Card(work, name, _figures(points, best), f"{_row(points, best)}{ends}"))
+        cards.append(
+            Card(work, name, _figures(points, best), f"{_row(results, points, best)}{ends}")
+        )
     what = "per dollar" if points.cost else "in time"
     lead = f"The best {what} of each {apart}."
     why = f"The work of a step depends on {apart}: compare times only where it is the same."
     return (lead, why), tuple(cards)
 
 
-def _card(points: Points, title: str, i: int, reason: str) -> Card:
-    return Card(title, points.name(i), _figures(points, i), f"{_row(points, i)}{reason}")
+def _card(results: Results, points: Points, title: str, i: int, reason: str) -> Card:
+    return Card(title, points.name(i), _figures(points, i), f"{_row(results, points, i)}{reason}")
 
 
-def _row(points: Points, i: int) -> str:
+def _row(results: Results, points: Points, i: int) -> str:
+    """Its row, and which others are equal."""
     row = points.rows[i].get(ROW)
     broken = "Its bill breaks its rule on cost. " if points.breaks_rule(i) else ""
-    return broken if row is None else f"Row {row}. {broken}"
+    if row is None:
+        return broken
+    equal = equals_words(results, row) if points.cost else ""
+    return f"Row {row}{'; ' * bool(equal)}{equal}. {broken}"
 
 
 def _figures(points: Points, i: int) -> str:
@@ -211,6 +233,7 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
         yield f"Without an optimum, in the table only: {', '.join(bad)}."
+    yield from map(visible, near_lines(results))
     yield from map(visible, folded(results, "More of it below."))
     if points.is_mixed:
         axes = ", ".join(map(visible, results.work_axes))
@@ -219,7 +242,7 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
 
 def _reading(results: Results, points: Points) -> Iterator[str]:
     """How to read the page, and what to do with it."""
-    n, manifest = len(points.rows), results.manifest
+    n = len(points.rows)
     front = [i for one in points.fronts.values() for i in one]
     if front and points.cost:
         cost = points.cost_name
@@ -244,9 +267,6 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
             "Costs are the bills of whole parts, times those on the ports that they buy; "
             "--by ideal ranks by the plan's linear costs and times."
         )
-    if points.cost_name != "bill" and manifest["spec"]["base"].get("prices") != "bill":
-        bill = f"the bill of whole parts: libra-planner report {directory}:ROW -o report"
-        yield f"Costs are linear in bandwidth, as optimize prints them; {bill}"
     yield f"A row as a plan: libra-planner sweep design {directory} ROW -o design.yaml"
 
 
@@ -275,6 +295,7 @@ def page_data(points: Points) -> dict[str, Any]:
         "y": points.time,
         "works": [", ".join(map(str, work.values())) for work in works],
         "work_of": work_of,
+        "compared": _compared(points),
         "most": _MOST_DRAWN,
         "many": MANY_TIMES,
         "most_labels": MOST_LABELS,
@@ -284,6 +305,17 @@ def page_data(points: Points) -> dict[str, Any]:
             for k, work in enumerate(works if len(works) > 1 else [])
         ],
     }
+
+
+def _compared(points: Points) -> str:
+    """Comparisons of columns that a filter of this page may have."""
+    first = min((row.get(ROW) or 0 for row in points.rows), default=0)
+    said = [f"row >= {first}"]
+    for axis in points.axes:
+        values = in_order({row[axis] for row in points.rows})
+        if all(isinstance(value, int | float) for value in values):
+            said.append(f"{visible(axis)} >= {values[len(values) // 2]:.6g}")
+    return " and ".join((said[1:] or said)[:2])
 
 
 def _picture(
@@ -322,6 +354,7 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
     label = _tier(points, column) or visible(column.label)
     label = label.removesuffix(" %").removesuffix(" GB/s")
+    unit = "" if label == unit else unit
     found = {
         "name": column.name,
         "label": _LONG.get(label, label),

@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import getitem
 
 from libra_planner.costs.prices import SAME_SPEED
-from libra_planner.errors import Infeasible, PlannerError
-from libra_planner.inputs.plans import OpenedPlan
+from libra_planner.errors import Infeasible
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
-from libra_planner.sweeps.columns import COST, MESSAGE, NOTES, OBJECTIVE, OVER_RULE, STATUS
+from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
-from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
@@ -30,9 +26,10 @@ from libra_planner.sweeps.probe import (
 )
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
-from libra_planner.sweeps.template import design_document
 from libra_planner.units import format_usd
 from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
+from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
@@ -43,20 +40,6 @@ _MOST_CONFLICTS = 5
 """Rows of which it is said which rules conflict."""
 _SAME_BAND = 1e-6
 _FAILED = f"{STATUS} <> 'optimal'"
-
-
-@dataclass(frozen=True)
-class _Remark:
-    """What a reader has to know.
-
-    Parameters
-    ----------
-    text : all of it, with what to do.
-    short : its subject in a few words; empty where another remark has it.
-    """
-
-    text: str
-    short: str = ""
 
 
 def remarks(results: Results) -> Iterator[str]:
@@ -82,17 +65,17 @@ def n_unbilled(results: Results) -> int:
     return int(results.sql(query).rows[0][0])
 
 
-def _remarks(results: Results) -> Iterator[_Remark]:
+def _remarks(results: Results) -> Iterator[Remark]:
     if MESSAGE in results.columns:
         yield from _reasons(results, MESSAGE, STATUS, _FAILED)
     elif n_failed := results.sql(f"SELECT count(*) FROM designs WHERE {_FAILED}").rows[0][0]:
         what = f"{n_failed:,} rows have no optimum"
-        yield _Remark(f"{what}: add message to columns, and it says why", what)
+        yield Remark(f"{what}: add message to columns, and it says why", what)
     if "bill_message" in results.columns:
         yield from _reasons(results, "bill_message", "'no bill'", f"NOT ({_FAILED})")
     elif n := n_unbilled(results):
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
-        yield _Remark(f"{what}: run the sweep into a new directory, and it says why", what)
+        yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
     if "bill_excess_percent" in results.columns:
         yield from _excess(results)
     if "step_time_s" in results.columns:
@@ -103,12 +86,26 @@ def _remarks(results: Results) -> Iterator[_Remark]:
     yield from _unused_quotes(results)
     if results.cost_column == "bill_usd":
         yield from _without_bill(results)
+    yield from linear_remarks(results)
+    yield from _idle_axes(results)
     yield from _same_designs(results)
     yield from _band(results)
-    yield from _notes(results)
+    yield from note_remarks(results)
 
 
-def _same_designs(results: Results) -> Iterator[_Remark]:
+def _idle_axes(results: Results) -> Iterator[Remark]:
+    """Axes that change neither the time nor the cost of any row."""
+    if "step_time_s" not in results.columns or COST not in results.columns:
+        return
+    if axes := [visible(axis) for axis in results.idle_axes]:
+        cost = "linear cost" if has_linear_costs(results) else results.cost_name
+        time = time_words(results.time_column)
+        what = f"{' and '.join(axes)} {'changes' if len(axes) == 1 else 'change'} "
+        what += f"neither the {time} nor the {cost}"
+        yield Remark(f"Axis {what}", f"axis {what}")
+
+
+def _same_designs(results: Results) -> Iterator[Remark]:
     """Whether two objectives find the same designs, as where rules fix every bandwidth."""
     bandwidths = [name for name in results.columns if name.startswith("bandwidth_dim")]
     if OBJECTIVE not in results.axes or not bandwidths:
@@ -125,10 +122,10 @@ def _same_designs(results: Results) -> Iterator[_Remark]:
     ((n_same,),) = results.sql(query).rows
     if n_same:
         what = f"{int(n_same):,} rows of different objectives are the same designs"
-        yield _Remark(f"{what}: where rules fix every bandwidth, one objective is enough", what)
+        yield Remark(f"{what}: where rules fix every bandwidth, one objective is enough", what)
 
 
-def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[_Remark]:
+def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[Remark]:
     """For each kind of failed rows how many they are, and every reason with its rows.
 
     Reasons that differ in their numbers, or in what would help, are one here.
@@ -150,14 +147,14 @@ def _reasons(results: Results, message: str, kind: str, which: str) -> Iterator[
     if left or sum(row[3] for row in rows) > len(rows):
         query = f"SELECT {message}, count(*) FROM designs GROUP BY ALL"
         more = f"{left:,} more; " if left else ""
-        yield _Remark(
+        yield Remark(
             f'All reasons: {more}libra-planner sweep show {results.directory.path} --sql "{query}"'
         )
 
 
 def _reason(
     results: Results, name: str, counts: tuple[int, int, int], text: str, *, is_first: bool
-) -> _Remark:
+) -> Remark:
     """A reason of some rows of a kind; the first one says how many the kind has in all."""
     total, n, first = counts
     own = text.replace(f"{folder('examples')}/", "")  # Of no use to a reader.
@@ -166,9 +163,9 @@ def _reason(
     rows_of = f"{total:,} of {results.n_rows:,} rows"
     if is_first:
         often = "" if n == total else f", most often ({n:,})"
-        return _Remark(f"{name}: {rows_of}{often}: {short}{more}", f"{name} in {rows_of}")
+        return Remark(f"{name}: {rows_of}{often}: {short}{more}", f"{name} in {rows_of}")
     which = f"row {first}" if n == 1 else f"{n:,} rows, such as {first}"
-    return _Remark(f"{name}, {which}: {short}{more}")
+    return Remark(f"{name}, {which}: {short}{more}")
 
 
 def _conflict(results: Results) -> str:
@@ -189,7 +186,7 @@ def _conflict(results: Results) -> str:
 
 def _infeasible(results: Results, row: int) -> Infeasible | None:
     """Why a row has no bandwidth; nothing where its plan has changed or cannot be read."""
-    return next((named_conflict(plan) for plan in _plans(results, row)), None)
+    return next((named_conflict(plan) for plan in plans_of(results, row)), None)
 
 
 def _filter(results: Results, reason: str) -> str:
@@ -203,16 +200,22 @@ def _filter(results: Results, reason: str) -> str:
     return f". To leave such rows out: where: {ratio[1]} % {ratio[2]} == 0" if ratio else ""
 
 
-def _near_best(results: Results) -> Iterator[_Remark]:
+def _near_best(results: Results) -> Iterator[Remark]:
     """How many designs are as good as the best, for all that anybody can tell."""
     found = [row for row in results.near_best().rows if row[-2] > 1]
     for *names, n, rows in found[:_MOST_LINES]:
         numbers = ", ".join(map(str, rows)) + (", ..." if n > len(rows) else "")
-        what = " of ".join([_measure(results, names[0]), *(visible(str(x)) for x in names[1:])])
-        said = f"{n:,} rows are within {NEAR:.1%} of the best {what}"
-        yield _Remark(f"{said}: rows {numbers}", said)
-    if (left := len(found) - _MOST_LINES) > 0:
-        yield _Remark(f"So are several rows of {left:,} more bests")
+        said = f"{n:,} rows are within {NEAR:.1%} of the best {_of_best(results, names)}"
+        yield Remark(f"{said}: rows {numbers}", said)
+    if more := [_of_best(results, names) for *names, _, _ in found[_MOST_LINES:]]:
+        left = len(more) - _MOST_LINES
+        named = [*more[:_MOST_LINES], *([f"{left:,} more"] if left > 0 else [])]
+        yield Remark(f"Several rows are within {NEAR:.1%} also of the best {', '.join(named)}")
+
+
+def _of_best(results: Results, names: Sequence[str]) -> str:
+    """What an objective and its work are the best in."""
+    return " of ".join([_measure(results, names[0]), *(visible(str(x)) for x in names[1:])])
 
 
 def _measure(results: Results, objective: str) -> str:
@@ -223,7 +226,7 @@ def _measure(results: Results, objective: str) -> str:
     return {"cost": cost, "performance_per_cost": f"{time} times {cost}"}.get(objective, time)
 
 
-def _strategy_ties(results: Results) -> Iterator[_Remark]:
+def _strategy_ties(results: Results) -> Iterator[Remark]:
     """That rows of different strategies come in no sure order, where any two are a tie (C23)."""
     time = results.need(results.time_column)
     query = f"SELECT parallelism_found, min({time}) FROM designs WHERE {time} > 0 GROUP BY 1"
@@ -231,31 +234,10 @@ def _strategy_ties(results: Results) -> Iterator[_Remark]:
     if len(times) > 1 and times[1] <= times[0] * (1 + STRATEGY_TIE_FRACTION):
         what = f"strategies within {STRATEGY_TIE_FRACTION:.0%} of each other are a tie"
         text = f"{what.capitalize()}: published runs tell no order; search PLAN ranks them"
-        yield _Remark(text, what)
+        yield Remark(text, what)
 
 
-def _notes(results: Results) -> Iterator[_Remark]:
-    """What some plans take for granted and others do not: it may tell their rows apart.
-
-    Notes that differ in their numbers alone are one here.
-    """
-    if NOTES not in results.columns:
-        return
-    each = f"SELECT row, unnest(string_split({NOTES}, '{BETWEEN_NOTES}')) AS note_ FROM designs"
-    kinds = f"SELECT *, regexp_replace(note_, '[0-9][0-9.e+]*', '', 'g') AS kind_ FROM ({each})"
-    query = (
-        f"SELECT count(DISTINCT row) AS n_, min(row) AS first_, min_by(note_, row) FROM ({kinds}) "
-        f"GROUP BY kind_ HAVING n_ < (SELECT count({NOTES}) FROM designs) ORDER BY n_ DESC, first_"
-    )
-    found = results.sql(query).rows
-    for place, (n, first, note) in enumerate(found[:_MOST_LINES]):
-        rows = f"Row {first}" if n == 1 else f"{n:,} of {results.n_rows:,} rows, such as {first}"
-        yield _Remark(f"{rows}: {note}", "" if place else "notes of some plans")
-    if (left := len(found) - _MOST_LINES) > 0:
-        yield _Remark(f"{left:,} more notes of some rows: --columns row,{NOTES} prints them")
-
-
-def _band(results: Results) -> Iterator[_Remark]:
+def _band(results: Results) -> Iterator[Remark]:
     """How far off step times may be (C23); parts tell it where no column does."""
     if not {"step_time_s", "step_time_low_s", "step_time_high_s"} <= {*results.columns}:
         if errors := results.directory.error_fractions():
@@ -273,16 +255,16 @@ def _band(results: Results) -> Iterator[_Remark]:
         yield _band_text(most_low, most_high, is_same=is_same, ends=ends)
 
 
-def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") -> _Remark:
+def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") -> Remark:
     band = f"{'' if is_same else 'up to '}{100 * shorter:.0f} % shorter to {100 * longer:.0f} %"
-    return _Remark(
+    return Remark(
         f"Step times may be {band} longer where runs of their kind were published{ends}. Much of "
         "it is common to all rows",
         f"step times may be {band} longer",
     )
 
 
-def _over_rule(results: Results) -> Iterator[_Remark]:
+def _over_rule(results: Results) -> Iterator[Remark]:
     """How many rows break their rules on cost by what is bought."""
     if not (n := len(results.over_rule)):
         return
@@ -290,30 +272,24 @@ def _over_rule(results: Results) -> Iterator[_Remark]:
     ((n_known, most_usd),) = results.sql(query).rows
     by = "their bill" if results.plan_cost == "system cost" else "the training fabric of their bill"
     what = f"{n:,} of {n_known:,} rows cost more by {by} than their rule cost <= allows"
-    yield _Remark(
+    yield Remark(
         f"{what}, at most {format_usd(most_usd)} more: the rule bounds linear prices; to bound the "
         "bill write prices: bill under set, without a fixed_cost",
         what,
     )
 
 
-def _unused_quotes(results: Results) -> Iterator[_Remark]:
+def _unused_quotes(results: Results) -> Iterator[Remark]:
     """Which quotes the plans' own cost is without, in designs all over the sweep."""
     if QUOTES_KEY not in results.manifest["spec"]["base"] or "cost_usd" not in results.columns:
         return
     picked = spread_rows(results.manifest["n_designs"], PROBES)
-    if words := unused_quotes_words(plan for row in picked for plan in _plans(results, row)):
+    if words := unused_quotes_words(plan for row in picked for plan in plans_of(results, row)):
         short = "linear prices do not use some of the quotes"
-        yield _Remark(f"Q{words.removeprefix('q')}", short)
+        yield Remark(f"Q{words.removeprefix('q')}", short)
 
 
-def _plans(results: Results, row: int) -> Iterator[OpenedPlan]:
-    """The plan of a row; nothing where a file of it has changed or cannot be read."""
-    with suppress(PlannerError):
-        yield OpenedPlan(*design_document(results.directory, row))
-
-
-def _without_bill(results: Results) -> Iterator[_Remark]:
+def _without_bill(results: Results) -> Iterator[Remark]:
     """Axes that move the plan's own cost and no bill, such as a fixed cost."""
     if "cost_usd" not in results.columns:
         return
@@ -328,14 +304,14 @@ def _without_bill(results: Results) -> Iterator[_Remark]:
         query = f"SELECT coalesce(bool_or(cost_), false), bool_or(bill_) FROM ({groups})"
         ((moves_cost, moves_bill),) = results.sql(query).rows
         if moves_cost and not moves_bill:
-            yield _Remark(
+            yield Remark(
                 f"Axis {visible(axis)} changes the plan's cost and no bill: bills are of the parts "
                 "catalogue and of quotes; put prices under quotes",
                 f"axis {visible(axis)} changes no bill",
             )
 
 
-def _excess(results: Results) -> Iterator[_Remark]:
+def _excess(results: Results) -> Iterator[Remark]:
     """Whether bills buy more bandwidth than designs ask for, and how to mend it."""
     column, least = "bill_excess_percent", 100 * SAME_SPEED
     has_bill = "bill_usd IS NOT NULL" if "bill_usd" in results.columns else "true"
@@ -347,7 +323,7 @@ def _excess(results: Results) -> Iterator[_Remark]:
     if not n_more:
         return
     where = f"in {n_more:,} of {n:,} rows with a bill, at most {most:.0f} % more"
-    yield _Remark(
+    yield Remark(
         f"Bills buy more bandwidth than the design asks for {where}: billed_step_time_s is the "
         "time on the whole ports that are bought, step_time_s on what is asked for",
         f"bills buy more bandwidth than is asked for {where}",
@@ -359,14 +335,14 @@ def _excess(results: Results) -> Iterator[_Remark]:
     is_varied = any(tuple(key) == _PORTS for key, *_ in spec["slots"])
     if isinstance(ports, dict) and ports.get(_PORTS[-1]) and not is_varied:
         what = f"ll rows buy ports of {ports[_PORTS[-1]]}"
-        yield _Remark(
+        yield Remark(
             f"A{what}: let them follow the axis, under set "
             f'{".".join(_PORTS)}: "{{nic * 8}} Gbps" for an axis nic in GB/s',
             f"a{what}",
         )
 
 
-def _faster_parts(results: Results) -> Iterator[_Remark]:
+def _faster_parts(results: Results) -> Iterator[Remark]:
     """Whether bills pay for parts that are faster than the ports of the plan."""
     query = (
         "SELECT count(bill_usd), count(bill_note), mode(bill_note), "
@@ -375,7 +351,7 @@ def _faster_parts(results: Results) -> Iterator[_Remark]:
     ((n, n_faster, text, n_often),) = results.sql(query).rows
     if n_faster:
         often = "" if n_often == n_faster else f", most often ({n_often:,})"
-        yield _Remark(
+        yield Remark(
             f"{n_faster:,} of {n:,} bills{often}: {text}. Sweep speeds that are sold",
             f"{n_faster:,} of {n:,} bills are of parts faster than the plan's ports",
         )
