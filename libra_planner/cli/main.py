@@ -10,7 +10,7 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
@@ -106,6 +106,9 @@ class _Parser(argparse.ArgumentParser):
     flags: Sequence[str] = ()
     """Of the command that is named, to suggest one for a wrong one."""
 
+    options: Mapping[str, Mapping[str, Any]] = {}
+    """What each option of the command is, to say what one takes that has no value."""
+
     whole_help = ""
     """Of the program, which lists its commands in its own way."""
 
@@ -119,11 +122,12 @@ class _Parser(argparse.ArgumentParser):
     def _value(self, message: str) -> str:
         """What an option takes that was given without a value."""
         found = _NO_VALUE.search(message)
-        action = self._option_string_actions.get(found[1]) if found else None
-        if found is None or action is None:
+        option = self.options.get(found[1]) if found else None
+        if found is None or option is None:
             return ""
-        value = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.metavar
-        return f"; write {found[1]} {value}: {action.help}"
+        choices = ",".join(map(str, option.get("choices", ())))
+        value = f"{{{choices}}}" if choices else option.get("metavar")
+        return f"; write {found[1]} {value}: {option['help']}"
 
     def _meant(self, message: str) -> list[str]:
         """What a wrong command, choice or flag may stand for."""

@@ -244,7 +244,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
 
 def _headline(checked: CheckedPlan) -> Iterator[str]:
     report, problem, traffic = checked.report, checked.links.problem, checked.links.traffic
-    yield from plan.plan_head(problem)
+    yield from plan.plan_head(problem, spread.step_line(report))
     vector = ", ".join(map(format_bandwidth, checked.links.bandwidth_Bps))
     origin = "the plan's own optimum, found first" if checked.optimized else "as given"
     yield f"Design {vector} per NPU: {origin}"

@@ -133,6 +133,20 @@ def _rails_line(bill: Bill, rails_usd: float | None, *, is_much: bool) -> Iterat
         )
 
 
+def _groups_line(groups: tuple[ClusterNetwork, float] | None, total_usd: float) -> Iterator[str]:
+    """The same hosts in equal groups on the leaves, as a plan has them."""
+    if groups is None or groups[0].shape.n_pods > 1:  # There init gives every rail its spines.
+        return
+    network, usd = groups
+    n_nodes = network.order.most_hosts_per_leaf
+    found = tiers_text({tier: n for tier, n in network.clos.n_switches.items() if n})
+    more = f"{format_usd(abs(usd - total_usd))} {'more' if usd > total_usd else 'less'}"
+    yield (
+        f"Leaves hold no equal groups of hosts here; in a plan, as init writes them, they do: "
+        f"--host-ports-per-leaf {n_nodes} sizes that, {found} for {format_usd(usd)}, {more}"
+    )
+
+
 def cluster_blocks(
     network: ClusterNetwork,
     bill: Bill,
@@ -140,10 +154,12 @@ def cluster_blocks(
     grown: ClusterNetwork | SpecError,
     quotes: Sequence[Quote] = (),
     rails_usd: float | None = None,
+    groups: tuple[ClusterNetwork, float] | None = None,
 ) -> Iterator[Block]:
     """The network as a picture from the cores down, what it is made of, and how it grows.
 
-    Where separate rails (``rails_usd``) save much, that stands first, else last.
+    Where separate rails (``rails_usd``) save much, that stands first, else last. ``groups`` is the
+    network of equal groups and its cost, where it is another.
     """
     order = network.order
     n_nics = order.n_hosts * order.n_nics_per_host
@@ -184,6 +200,7 @@ def cluster_blocks(
     yield from map(escape, map(choice_text, open_choices(bill)))
     yield from map(escape, _quote_lines(bill, quotes))
     yield from _growth(network, grown)
+    yield from () if bill.missing else _groups_line(groups, float(bill.total_usd))
     yield from _rails_line(bill, rails_usd, is_much=False)
 
 

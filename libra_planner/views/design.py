@@ -210,7 +210,7 @@ def design_blocks(
     of_strategies : lines on the times of other strategies, below that of this one.
     on_links : what the step takes on its links, of a design that was chosen there.
     """
-    yield from plan.plan_head(problem)
+    yield plan.plan_title(problem)
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     yield (
         f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
@@ -222,6 +222,7 @@ def design_blocks(
     yield from step_lines(problem, evaluation)
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(problem, evaluation)
+    yield from plan.setting_markup(problem)
     yield from of_strategies
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)

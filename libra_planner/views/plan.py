@@ -27,12 +27,21 @@ from libra_planner.views.training import memory
 from libra_planner.views.training.step import busy_notes
 
 
-def plan_head(problem: Problem) -> Iterator[str]:
-    """The workload and the fabric of a plan, and its settings."""
+def plan_head(problem: Problem, *figures: str) -> Iterator[str]:
+    """The workload and the fabric of a plan, its figures, and its settings."""
+    yield from (plan_title(problem), *figures, *setting_markup(problem))
+
+
+def plan_title(problem: Problem) -> str:
+    """The workload and the fabric of a plan."""
     topology = problem.topology
     where = escape(f"{topology}, {topology.n_npus:,} NPUs")
-    yield f"[bold]{escape(problem.workload_name)}[/] on {where}"
-    yield from (f"[dim]{escape(line)}[/]" for line in setting_lines(problem))
+    return f"[bold]{escape(problem.workload_name)}[/] on {where}"
+
+
+def setting_markup(problem: Problem) -> list[str]:
+    """The settings of a plan, as they stand under its title or under its figures."""
+    return [f"[dim]{escape(line)}[/]" for line in setting_lines(problem)]
 
 
 def setting_lines(problem: Problem) -> list[str]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.loads import distribution
-from libra_planner.units import time_unit
+from libra_planner.units import format_time, time_unit
 from libra_planner.views.cells import Histogram, Table, attributes, finite, table
+
+if TYPE_CHECKING:
+    from libra_planner.check.links import CheckReport
 
 NOTHING_DRAWN = ": no path is drawn, one routing"
 """What stands after a policy in place of its seeds."""
@@ -27,6 +30,16 @@ def whole(value: float) -> float | int:
 def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
     """Statistics over seeds."""
     return attributes(distribution(samples), *STATISTICS)
+
+
+def step_line(report: CheckReport) -> str:
+    """The step of a design on its links beside that of the model."""
+    time_s = float(distribution(report.effective_step_time_s).mean)
+    mean = f", mean of {report.n_routings:,} routings" if report.n_routings > 1 else ""
+    return (
+        f"Step time [bold]{format_time(time_s)}[/] on its links by {report.policy.name}{mean}; "
+        f"{format_time(report.ideal_step_time_s)} by the plan's model"
+    )
 
 
 def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) -> dict[str, Any]:

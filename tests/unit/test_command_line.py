@@ -462,6 +462,7 @@ def test_the_first_lines_fit_a_log_and_break_no_figure(command: str, run, monkey
     arguments = (command, "0e_rails_2to1", *(["--seed", "0"] if command == "check" else []))
     piped = run(*arguments).out.split("\n\n")[0].split("\n")
     assert max(map(len, piped)) <= 80
+    assert piped[1].startswith("Step time ")
     heads = [" ".join(piped)]
     for width in ("46", "60", "100", "2000"):
         monkeypatch.setenv("COLUMNS", width)

@@ -244,6 +244,24 @@ def test_managers_do_not_change_the_cables_of_hosts(capsys: pytest.CaptureFixtur
     assert costs[1] <= costs[2] < costs[1] + 20_000
 
 
+def test_equal_groups_of_a_plan_are_named_with_their_price(run) -> None:
+    """The plan that init writes buys other switches for the same hosts and taper."""
+    asked = ("fabric", "--hosts", "192", "--nic", "400Gbps", "--taper", "2")
+    ours, theirs = (run(*asked, *more) for more in ((), GROUPS_OF_32))
+    usd = [float(run(*asked, *x, "--json").payload["cost_usd"]) for x in ((), GROUPS_OF_32)]
+    words = f"--host-ports-per-leaf 32 sizes that, 48 leaves and 16 spines for ${usd[1] / 1e6:.2f}M"
+    assert f"{words}, ${(usd[1] - usd[0]) / 1e3:.2f}k more" in ours.out
+    assert "equal groups" not in theirs.out
+    init = ("--model", "llama3-70b", "--npu", "h100-sxm", "--npus", "1536", "--taper", "2")
+    plan = run("init", *init, "-o", "-").out
+    assert "topology: SW(8)_[SW(32)_SW(6)]" in plan
+    for hosts in ("128", "197", "250"):  # Equal; a prime; leaves of which init parts the rails.
+        assert "equal groups" not in run(*asked[:2], hosts, *asked[3:]).out
+
+
+GROUPS_OF_32 = ("--host-ports-per-leaf", "32")
+
+
 @pytest.mark.parametrize(("ratio", "number"), [("2:1", "2"), ("1:1,3:1", "1,3")])
 def test_a_taper_may_be_written_as_a_ratio(
     ratio: str, number: str, capsys: pytest.CaptureFixture[str]

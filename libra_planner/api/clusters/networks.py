@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from libra_planner import allowed
@@ -20,7 +21,7 @@ from libra_planner.fabric.cluster import (
     ClusterOrder,
     cluster_network,
 )
-from libra_planner.fabric.topology import RAIL_OPTIMIZED
+from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
 from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
@@ -65,6 +66,8 @@ class Network(Shown):
     grown : the network of one more host, or why there is none.
     quotes : a user's.
     rails_usd : cost with ``--wiring rail_only``; ``None`` where that is another question.
+    groups : the network whose leaves hold equal groups of hosts, as in a plan, and its cost;
+        ``None`` where it is the same, or there is none.
     """
 
     network: ClusterNetwork
@@ -73,6 +76,7 @@ class Network(Shown):
     grown: ClusterNetwork | SpecError
     quotes: tuple[Quote, ...] = ()
     rails_usd: float | None = None
+    groups: tuple[ClusterNetwork, float] | None = None
 
     @property
     def cost_usd(self) -> float:
@@ -89,7 +93,7 @@ class Network(Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""
         found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
-        yield from cluster_blocks(*found, self.rails_usd)
+        yield from cluster_blocks(*found, self.rails_usd, self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""
@@ -138,8 +142,10 @@ def sized_network(
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     named = _named(part)
     bill = cluster_bill(found, shop, transceivers_per_fibre, named)
-    grown, rails_usd = order.grown(1), _rails_usd(order, shop, transceivers_per_fibre, named)
-    return Network(found, bill, transceivers_per_fibre, grown, quotes, rails_usd)
+    priced = partial(_priced, shop=shop, n_per_fibre=transceivers_per_fibre, named=named)
+    rails, groups = priced(_on_rails(order)), priced(_in_groups(found))
+    rails_usd = rails[1] if rails else None
+    return Network(found, bill, transceivers_per_fibre, order.grown(1), quotes, rails_usd, groups)
 
 
 def _named(words: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -159,18 +165,42 @@ def _named(words: Sequence[str]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _rails_usd(
-    order: ClusterOrder, shop: FabricShop, n_per_fibre: int, named: Mapping[str, Sequence[str]]
-) -> float | None:
-    """Cost of the same hosts on separate rails, where rails share spines and can be parted."""
+def _on_rails(order: ClusterOrder) -> ClusterOrder | None:
+    """The same hosts on separate rails, where rails share spines and can be parted."""
     if order.wiring != RAIL_OPTIMIZED or order.n_nics_per_host < 2:
         return None
+    return replace(order, wiring=RAIL_ONLY)
+
+
+def _in_groups(network: ClusterNetwork) -> ClusterOrder | None:
+    """The same hosts in the equal groups that ``init`` puts on leaves, where these have others."""
+    from libra_planner.inputs.training.clusters import nodes_per_leaf
+
+    order, n_leaves = network.order, network.shape.leaves_per_rail
+    is_plain = order.wiring != TOP_OF_RACK and network.shape.n_pods == 1
+    if not is_plain or order.most_hosts_per_leaf is not None or order.n_hosts % n_leaves == 0:
+        return None
+    size = nodes_per_leaf(order.n_hosts)
+    # Far smaller groups come from a number without divisors: init writes more nodes then.
+    is_near = 2 * size >= order.n_hosts // n_leaves
+    return replace(order, most_hosts_per_leaf=size) if is_near else None
+
+
+def _priced(
+    order: ClusterOrder | None,
+    shop: FabricShop,
+    n_per_fibre: int,
+    named: Mapping[str, Sequence[str]],
+) -> tuple[ClusterNetwork, float] | None:
+    """Another network and its cost, if it can be built and has a price."""
+    if order is None:
+        return None
     try:
-        rails = cluster_network(replace(order, wiring=RAIL_ONLY))
-        bill = cluster_bill(rails, shop, n_per_fibre, named)
+        network = cluster_network(order)
+        bill = cluster_bill(network, shop, n_per_fibre, named)
     except SpecError:
         return None
-    return None if bill.missing else float(bill.total_usd)
+    return None if bill.missing else (network, float(bill.total_usd))
 
 
 def _speed(
