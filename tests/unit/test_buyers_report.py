@@ -425,3 +425,18 @@ def test_on_paper_no_heading_and_no_head_of_a_table_stands_without_its_rows(boug
     assert "tfoot tr { break-before: avoid; }" in paper
     table = page.split('id="table-orders-a"')[0].rsplit('<div class="scroll', 1)[1]
     assert table.startswith(" short")  # A few rows are kept together.
+
+
+def test_a_run_of_fewer_tokens_than_a_step_is_refused(bought, run) -> None:
+    done = run("report", "t4.yaml", "--tokens", "2", "-o", "r")
+    assert done.code == 2
+    assert done.err.startswith(
+        "--tokens: got 2, fewer tokens than one step has, expected 8,388,608"
+    )
+    assert done.err.rstrip().endswith("write 2e12 for 2 trillion")
+
+
+def test_the_terminal_counts_the_tables_of_a_report(bought, run) -> None:
+    said = run("report", "t4.yaml", "--formats", "csv,md", "-o", "r").out.splitlines()
+    n = len([*Path("r").glob("report-*.csv")])
+    assert said[-2:] == ["r/report.md", f"{n} tables: r/report-*.csv"]
