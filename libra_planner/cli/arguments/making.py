@@ -150,7 +150,7 @@ class Once(argparse.Action):
             For an option that stands before, too.
         """
         flag = self.option_strings[0]
-        given = getattr(namespace, _GIVEN, frozenset())
+        given: frozenset[str] = getattr(namespace, _GIVEN, frozenset())
         if flag in given:
             got, fix = f"got {flag} twice", "put all rows into one file"
             fix = fix if flag == "--prices" else "remove one"
