@@ -32,10 +32,15 @@ def currency_code(value: str) -> str:
     >>> currency_code("EURO")
     Traceback (most recent call last):
     ValueError: got 'EURO', expected a currency by its three letters (ISO 4217); did you mean EUR?
+    >>> currency_code("GPB")
+    Traceback (most recent call last):
+    ValueError: got 'GPB', expected a currency by its three letters (ISO 4217); did you mean GBP?
     """
     if value in CODES:
         return value
     named = (_SIGNS | _NAMES).get(value.upper(), value.upper())
+    swapped = (code for code in sorted(CODES) if sorted(code) == sorted(named))
+    named = next(swapped, named)  # Letters that changed places: GPB is GBP.
     near = f"did you mean {named}?" if named in CODES else closest(named, sorted(CODES))
     fix = near if near.startswith("did") else "write e.g. EUR"
     raise ValueError(

@@ -346,13 +346,17 @@ class Quote:
 
         >>> bare = Quote("n", 28.0, "Acme", "2026-11-02")
         >>> cheapest([bare, Quote("n", 27.0, "Beta", "2026-11-02", support_usd=2.0)]).unlike
-        'quotes no support, Beta does: not like for like'
+        'quotes no support, Beta does ($29.00 with it, $28.00 here): not like for like'
         """
         if self.support_usd:
             return ""
-        names = [one.seller for one in self.others if one.support_usd and one.can_be_ordered]
-        do = "does" if len(names) == 1 else "do"
-        return f"quotes no support, {' and '.join(names)} {do}: not like for like" if names else ""
+        found = [one for one in self.others if one.support_usd and one.can_be_ordered]
+        if not found:
+            return ""
+        names, do = " and ".join(one.seller for one in found), "do" if found[1:] else "does"
+        least = _usd(min(one.worth_usd for one in found))
+        sums = f"({least} with it, {_usd(self.usd)} here)"
+        return f"quotes no support, {names} {do} {sums}: not like for like"
 
     def _lost(self, one: Quote) -> str:
         """Why another quote does not count."""

@@ -222,9 +222,8 @@ def _of_a_row(fault: Fault, rows: list[Any]) -> Fault:
         whole = fault.fix if fault.path == "moq" else ""  # Such as 9000 for 9e3.
         fix = number_fix(text, fault.path == _DAYS) or whole or _FIXES.get(fault.path, fault.fix)
         return replace(fault, fix=fix)
-    if fault.got != "got nothing":
-        return fault
-    return replace(fault, expected="expected a value", fix="fill it in")
+    empty = replace(fault, expected="expected a value", fix="fill it in")
+    return empty if fault.got == "got nothing" else fault
 
 
 def _rows(document: Document) -> list[Any]:

@@ -34,6 +34,7 @@ class Step:
     kinds : of parts.
     n_units : of both designs, spares included, without lines that both have alike; of kinds that
         are counted together nothing.
+    n_spares : of these units those that are spares.
     change_usd : what the second design pays more.
     places : of the network where units of a kind differ, such as ``spine`` or ``leaf-spine``.
     parts : of either design that most money of these units goes to, by its price; empty for none.
@@ -46,6 +47,7 @@ class Step:
     places: tuple[str, ...] = ()
     parts: tuple[str, str] = ("", "")
     is_stock: bool = False
+    n_spares: tuple[int, int] = (0, 0)
 
 
 def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
@@ -87,7 +89,9 @@ def _step(base: Candidate, one: Candidate, kind: str, change_usd: Decimal) -> St
     parts = [names.get(_dearest(x), "") for x in changed]
     is_stock = any(x and all(len(key) == _SPARES for key, _ in x) for x in changed)
     places = _places([key for x in changed for key, _ in x])
-    return Step((kind,), (before, after), change_usd, places, (parts[0], parts[1]), is_stock)
+    stocks = [sum(n * x[key, n] for key, n in x if len(key) == _SPARES) for x in changed]
+    told = (parts[0], parts[1]), is_stock, (stocks[0], stocks[1])
+    return Step((kind,), (before, after), change_usd, places, *told)
 
 
 def _dearest(units: _Units) -> str:

@@ -155,6 +155,7 @@ class _Study:
         _refuse_letters(given)
         baseline = _baseline(question.baseline, given)
         _refuse_tokens_of_parts(question.tokens, given)
+        _refuse_few_tokens(question.tokens, self.n_tokens, given)
         files: dict[InputFile, None] = {}
         pairs = zip(LETTERS, given, strict=False)
         designs = tuple(self._candidate(letter, design, files) for letter, design in pairs)
@@ -284,6 +285,28 @@ def _refuse_tokens_of_parts(text: str | None, given: list[GivenDesign]) -> None:
             for name, problem in problems.items()
             if problem.step.covers is Covers.PART
         )
+
+
+def _refuse_few_tokens(text: str | None, n_tokens: int, given: list[GivenDesign]) -> None:
+    """Refuse a run that is asked for of fewer tokens than a step: mostly a unit was left out.
+
+    Raises
+    ------
+    SpecError
+        With the tokens of a step.
+    """
+    steps = [one.problem.step.tokens_per_step or 0 for one in given]
+    if text is None or n_tokens >= max(steps):
+        return
+    got = f"got {text}, fewer tokens than one step has"
+    trillions = float(text)
+    expected = f"expected {max(steps):,} or more"
+    fix = f"write {trillions:g}e12 for {trillions:g} trillion" if trillions < _MOST_MEANT else ""
+    raise SpecError.at("--tokens", got, expected, fix or "write e.g. 15e12")
+
+
+_MOST_MEANT = 1000
+"""Trillions of tokens that somebody may have meant."""
 
 
 def _refuse_different_quotes(given: list[GivenDesign]) -> None:

@@ -425,3 +425,42 @@ def test_on_paper_no_heading_and_no_head_of_a_table_stands_without_its_rows(boug
     assert "tfoot tr { break-before: avoid; }" in paper
     table = page.split('id="table-orders-a"')[0].rsplit('<div class="scroll', 1)[1]
     assert table.startswith(" short")  # A few rows are kept together.
+
+
+def test_a_run_of_fewer_tokens_than_a_step_is_refused(bought, run) -> None:
+    done = run("report", "t4.yaml", "--tokens", "2", "-o", "r")
+    assert done.code == 2
+    assert done.err.startswith(
+        "--tokens: got 2, fewer tokens than one step has, expected 8,388,608"
+    )
+    assert done.err.rstrip().endswith("write 2e12 for 2 trillion")
+
+
+def test_the_terminal_counts_the_tables_of_a_report(bought, run) -> None:
+    said = run("report", "t4.yaml", "--formats", "csv,md", "-o", "r").out.splitlines()
+    n = len([*Path("r").glob("report-*.csv")])
+    assert said[-2:] == ["r/report.md", f"{n} tables: r/report-*.csv"]
+
+
+def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(bought) -> None:
+    """What to write stands in the notes; units of a line that one design lacks are told apart."""
+    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
+    text = text.replace("[node, leaf, spine]", "[node, leaf]")
+    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
+    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
+    Path("rails.yaml").write_text("\n".join(rows))
+    found = compared_by("t1.yaml", "rails.yaml", "--prices", "q.csv", "--baseline", "A")
+    section = decision_section(found)
+    page = " ".join((*section.brief, *(table.note for table in section.tables)))
+    for key in ("power_limit_W", "docs/groups.md"):
+        assert key not in page
+        assert key in " ".join(section.lead)
+    [table] = (x for x in section.tables if x.key == "difference")
+    [row] = (x for x in table.rows if x[0].shown.startswith("Optics at leaf-spine"))
+    spares = [
+        sum(x.n_spares for x in one.bill.lines if x.part.name == "optic-400g-sr4")
+        for one in found.candidates
+    ]
+    assert row[0].shown.endswith(f"of these spares: {spares[0]:,} to {spares[1]:,}")
+    assert row[1].value == 2048 + spares[0]
+    assert not table.dispensable

@@ -224,9 +224,12 @@ def unlike(tmp_path_factory):
     return compared_by(str(REPORTS / "one_nic.yaml"), "--prices", str(path))
 
 
+SUPPORTED = "quotes no support, NetB does ($1,476.95 with it, $1,400 here): not like for like"
+
+
 def test_a_quote_without_support_is_told_from_one_with_it(unlike) -> None:
     """$1,400 against 1,260 + 95 EUR, $1,476.95: the support is in one of them alone."""
-    payload, said = report_payload(unlike, []), "quotes no support, NetB does: not like for like"
+    payload, said = report_payload(unlike, []), SUPPORTED
     points = payload["decision"]["recommendation"]["open_points"]
     assert f"nic-400g: NetA {said}" in points
     assert f"quotes.csv:2: nic-400g: NetA {said}" in payload["decision"]["warnings"]

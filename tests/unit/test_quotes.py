@@ -201,6 +201,21 @@ def test_a_price_far_from_what_is_listed_is_doubted(usd, text, quotes, run, tmp_
     assert any("listed price" in point for point in open_points) == (usd in (149900, 14.0))
 
 
+def test_a_second_file_of_quotes_is_refused(quotes, run) -> None:
+    """The second replaced the first without a word, and its rows were dropped."""
+    file = quotes(f"{HEADER}nic-400g,1400,,,,A,2026-11-02,,\n")
+    for command in (("report", "x.yaml"), ("fabric", "--hosts", "64", "--nic", "400Gbps")):
+        done = run(*command, "--prices", file, "--prices", file)
+        assert done.code == 2
+        assert "got --prices twice, expected one, as the second would replace" in done.err
+        assert done.err.rstrip().endswith("put all rows into one file")
+
+
+def test_currencies_whose_letters_changed_places_are_named_first(quotes, run, plan) -> None:
+    file = quotes(f"{HEADER}nic-400g,1400,GPB,,1.3,A,2026-11-02,,\n")
+    assert "did you mean GBP?" in run("optimize", plan(), "--prices", file).err
+
+
 def test_a_slip_of_ten_of_a_switch_is_warned_of() -> None:
     """A tenth of what is paid is a fourth of the lowest listed price; list prices are near."""
     from libra_planner.costs.quotes import Quote

@@ -158,5 +158,5 @@ def test_the_money_of_racks_rests_on_what_ends_first(limit_w, units, on_power, t
     [rows] = [x.rows for x in risk_section(found).tables if x.key == "assumptions"]
     power = next(row for row in rows if row[0].shown == RACK_POWER)
     assert (power[1].shown, power[3].value or 0) == (f"{limit_w / 1000:g} kW", usd * on_power)
-    said = [x for x in decision_section(found).brief if "power_limit_W in --parts" in x]
+    said = [x for x in decision_section(found).lead if "power_limit_W in --parts" in x]
     assert len(said) == on_power

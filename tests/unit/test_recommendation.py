@@ -312,7 +312,11 @@ def test_all_designs_considered_stand_in_one_table(quoted, tmp_path) -> None:
         assert row[4].value == pytest.approx(one.step_time_s / c.step_time_s - 1)
         worth = [float(x.bill.total_usd) * x.step_time_s for x in (c, one)]
         assert row[6].value == pytest.approx(worth[0] / worth[1] - 1)
-    assert [row[7].shown for row in table.rows] == ["to buy", "next faster", "baseline"]
+    assert [row[7].shown for row in table.rows] == [
+        "to buy",
+        "next faster; next best; next cheapest",
+        "baseline",
+    ]
     rows = report_payload(quoted, [])["considered"]
     assert [row["design"] for row in rows] == ["C", "B", "A"]
     assert rows[2]["change_usd"] == float(a.bill.total_usd - c.bill.total_usd)

@@ -22,6 +22,7 @@ from libra_planner.cli.arguments.making import (
     Argument,
     Arguments,
     Commands,
+    Once,
     Titled,
     choice,
     flag_of,
@@ -42,7 +43,7 @@ def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
 
 def _quotes() -> tuple[Argument, ...]:
     """The user's prices, as settings of a plan; the file is in the working directory."""
-    more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
+    more: dict[str, Any] = {"dest": "settings", "action": Once, "default": []}
     file = "quotes={}".format
     return (
         text("--prices", "QUOTES", PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
@@ -115,7 +116,7 @@ def _init() -> Arguments:
         text("--nic", "SPEED", "of the one NIC of an NPU, such as 400Gbps; default: the usual one"),
         text("--taper", "T", "links down over links up of a leaf; open: the best; default 1"),
         number("--global-batch", 1, 10**7, "sequences per step; default: about as many as NPUs"),
-        text("--prices", "QUOTES", quotes),
+        text("--prices", "QUOTES", quotes, action=Once),
         text("-o --output", "PLAN", "plan to write; default plan.yaml", default="plan.yaml"),
         switch("--force", "write over files that are there"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from libra_planner.errors import Fault, Place
+from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.reading import bundled
 
 Argument = tuple[Sequence[str], Mapping[str, Any]]
@@ -131,3 +131,37 @@ PRICES = "CSV or YAML file of your quotes, merged over price books, parts and NP
 """What a file of quotes is."""
 DAY = "day on which the quotes must hold, YYYY-MM-DD"
 """What the day of quotes is."""
+
+
+class Once(argparse.Action):
+    """An option that is given once, as a second one would replace it; to a list it is added."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _flag: str | None = None,
+    ) -> None:
+        """Set or add the value.
+
+        Raises
+        ------
+        SpecError
+            For an option that stands before, too.
+        """
+        flag = self.option_strings[0]
+        given: frozenset[str] = getattr(namespace, _GIVEN, frozenset())
+        if flag in given:
+            got, fix = f"got {flag} twice", "put all rows into one file"
+            fix = fix if flag == "--prices" else "remove one"
+            raise SpecError.at(
+                flag, got, "expected one, as the second would replace the first", fix
+            )
+        setattr(namespace, _GIVEN, given | {flag})
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*before, values] if isinstance(before, list) else values)
+
+
+_GIVEN = "_given"
+"""Where a namespace has the options that were given."""

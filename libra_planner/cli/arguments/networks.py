@@ -8,6 +8,7 @@ from libra_planner.cli.arguments.making import (
     JSON,
     PRICES,
     Arguments,
+    Once,
     choice,
     number,
     text,
@@ -61,6 +62,6 @@ def _parts() -> Arguments:
         number("--transceivers-per-fibre", *allowed.TRANSCEIVERS_PER_FIBRE, per_fibre, default=2),
         text("--part", "KIND=NAME", part, action="append", default=[]),
         text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
-        text("--prices", "QUOTES", PRICES),
+        text("--prices", "QUOTES", PRICES, action=Once),
         text("--as-of", "DAY", DAY),
     )

@@ -202,8 +202,7 @@ class _Writer:
             self.sheet.set_print_scale(_SMALL_PERCENT)
         elif total(widths) <= PRINTED_WIDTH and self.section.cards and self.section.tables:
             # Tables below a text begin a page: else the title of one may end the page before.
-            share = PRINTED_WIDTH / total(widths)
-            self.sheet.set_print_scale(int(_PRINTED_PERCENT * share))
+            self.sheet.set_print_scale(int(_PRINTED_PERCENT * PRINTED_WIDTH / total(widths)))
             self.sheet.set_h_pagebreaks([self.places[self.section.tables[0].key].head - 1])
         elif total(widths) <= PRINTED_WIDTH:
             self.sheet.fit_to_pages(1, 0)

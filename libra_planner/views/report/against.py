@@ -228,7 +228,7 @@ def considered_table(comparison: Comparison) -> Table | None:
     decides = "work per dollar decides" if has_times else "the price decides"
     headings = [*itertools.compress(columns, told)]
     title = f"All designs, the one to buy first; {decides}"
-    return table("considered", title, headings, rows, dispensable=(run,))
+    return table("considered", title, headings, rows)
 
 
 def _considered_row(comparison: Comparison, i: int) -> list[Value]:
@@ -268,10 +268,23 @@ def remarks(comparison: Comparison, i: int) -> Iterator[str]:
     if i == comparison.chosen:
         yield "to buy"
     roles = {x.index: x.roles for x in neighbours(comparison)}
-    yield from (role.removeprefix("the ") for role in roles.get(i, ()))
+    told = [role.removeprefix("the ") for role in roles.get(i, ())]
+    yield from dict.fromkeys((*told, *_places(comparison, i)))
     if i in tied(comparison, comparison.chosen, with_prices=True):
         yield f"tied with {comparison.letters[comparison.chosen]}"
     yield from (f"breaks {text}" for text in broken_texts(comparison.candidates[i]))
+
+
+def _places(comparison: Comparison, i: int) -> Iterator[str]:
+    """Whether a design is the second best, or the second in price behind the one to buy."""
+    totals = [one.bill.total_usd for one in comparison.candidates]
+    kept = [j for j in comparison.order if j in comparison.eligible]
+    if kept[1:2] == [i]:
+        yield "next best"
+    if totals[comparison.chosen] == min(totals[j] for j in kept):
+        rest = [j for j in kept if totals[j] > totals[comparison.chosen]]
+        if rest and i == min(rest, key=totals.__getitem__):
+            yield "next cheapest"
 
 
 def considered_payload(comparison: Comparison) -> list[dict[str, Any]]:

@@ -204,7 +204,24 @@ def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[st
     yield from (f"Warning: {warning}" for warning in section.warnings)
     for card in section.cards:
         yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
-    yield from (*section.paragraphs, *map(str, files))
+    yield from (*section.paragraphs, *file_lines(files))
+
+
+def file_lines(files: Sequence[Path]) -> Iterator[str]:
+    """The files of a report: each by its name, and of many tables how many and where.
+
+    >>> list(file_lines([Path("r/report.md"), *(Path(f"r/report-{x}.csv") for x in "abcd")]))
+    ['r/report.md', '4 tables: r/report-*.csv']
+    """
+    tables = [path for path in files if path.suffix == ".csv"]
+    is_many = len(tables) > _MOST_TABLES
+    yield from (str(path) for path in files if not is_many or path not in tables)
+    if is_many:
+        yield f"{len(tables)} tables: {tables[0].parent / 'report-*.csv'}"
+
+
+_MOST_TABLES = 3
+"""Tables that are named one by one."""
 
 
 def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, Any]:

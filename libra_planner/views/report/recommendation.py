@@ -146,10 +146,10 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
-    yield _certainty(one)
+    yield _certainty(one, is_brief=True)
     if text := " ".join((*_short_run(one), *_offers(comparison, one))):
         yield text
-    yield from change_lines(comparison)
+    yield from change_lines(comparison, is_brief=True)
 
 
 def _choice(comparison: Comparison) -> str:
@@ -220,7 +220,7 @@ def tabled(comparison: Comparison) -> tuple[str, ...]:
     if len(comparison.candidates) < 2:
         return ()
     ties = tie_text(comparison, comparison.chosen, with_prices=True).strip()
-    said = (*against_lines(comparison), ties, *change_lines(comparison))
+    said = (*against_lines(comparison), ties, *change_lines(comparison, is_brief=True))
     return (*said, *rule_warnings(comparison))
 
 
@@ -272,12 +272,12 @@ _QUANTITIES = 'Its quantities rest on the values in "Risks and assumptions", not
 """What a bill may assume though it assumes no price."""
 
 
-def _certainty(one: Candidate) -> str:
-    """What the price rests on."""
+def _certainty(one: Candidate, *, is_brief: bool = False) -> str:
+    """What the price rests on; unless in brief, with the key that says it."""
     bill, share = one.bill, assumed_fraction(one.bill)
     rest = unquoted_text(one)
     but = f" Not quoted: {rest}." if rest else ""
-    racks = _racks_text(one)
+    racks = _racks_text(one, "" if is_brief else " (power_limit_W in --parts)")
     if not share:
         sure = "quoted" if is_all_quoted(one) else "published or quoted"
         return f"Every price of it is {sure}.{but} {_QUANTITIES}{racks}"
@@ -287,14 +287,14 @@ def _certainty(one: Candidate) -> str:
     return f"{assumed_text(bill).capitalize()} of its price is assumed{without}{ask}.{but}{racks}"
 
 
-def _racks_text(one: Candidate) -> str:
+def _racks_text(one: Candidate, key: str) -> str:
     """Racks that rest on an assumed power, and their money; empty where that is next to nothing."""
     usd, rack = resting_usd(one, RACK_POWER), one.proposal.shop.assumptions.rack
     if usd * _LEAST_RACKS < one.bill.total_usd:
         return ""
     racks, power = f"{one.facility.n_racks:,} racks", f"{rack.power_limit_w / 1000:g} kW"
     money = short_usd(float(usd))
-    return f" Its {racks} ({money}) rest on {power} each, assumed (power_limit_W in --parts)."
+    return f" Its {racks} ({money}) rest on {power} each, assumed{key}."
 
 
 _LEAST_RACKS = 200
@@ -433,7 +433,9 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
 
 def _other_part(step: Step) -> str:
     """Spares of what stands elsewhere, and which part takes another's place."""
-    spares = ", and spares" if step.is_stock and _is_at_one_place(step) else ""
+    before, after = step.n_spares
+    is_told = step.is_stock and _is_at_one_place(step)
+    spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
     is_other = all(step.parts) and len({*step.parts}) > 1
     return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
 

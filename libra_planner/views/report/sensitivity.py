@@ -216,7 +216,7 @@ def change_table(comparison: Comparison) -> Table | None:
         note = f"No price within {FARTHEST:g} times or a tenth, and no budget by 20%."
     headings = ["If this changes", "from", "to", "then"]
     rows = [*_routing(comparison), *rows]
-    note = f"{note} {workload_text(comparison)}"
+    note = f"{note} {workload_text(comparison, is_brief=True)}"
     return table("would-change", "What would change the decision", headings, rows, note=note)
 
 
@@ -235,22 +235,25 @@ def _routing(comparison: Comparison) -> Iterator[list[Value]]:
         yield ["routing over the links", policy, "spray", then]
 
 
-def change_lines(comparison: Comparison) -> Iterator[str]:
-    """Offers in hand that would change the decision or its price, and what all of it is for."""
+def change_lines(comparison: Comparison, *, is_brief: bool = False) -> Iterator[str]:
+    """Offers in hand that would change the decision or its price, and what all of it is for.
+
+    Parameters
+    ----------
+    is_brief : without what to write for another workload.
+    """
     for one in offers_in_hand(comparison)[:_MOST_OFFERS]:
         what = f"{one.offer.item} at {_asked_text(one, one.offer)} ({_whose(one)})"
         yield f"{what}, {one.condition}, {_consequence(comparison, one)}."
     if len(comparison.candidates) > 1:
-        yield workload_text(comparison)
+        yield workload_text(comparison, is_brief=is_brief)
 
 
-def workload_text(comparison: Comparison) -> str:
-    """For which workloads the decision holds."""
+def workload_text(comparison: Comparison, *, is_brief: bool = False) -> str:
+    """For which workloads the decision holds; unless in brief, what decides for several."""
     names = dict.fromkeys(x.proposal.problem.workload_name for x in comparison.candidates)
-    return (
-        f"It holds for {' and '.join(names)}: another model may need another tier more; "
-        "workloads in a plan decides for several (docs/groups.md)."
-    )
+    more = "" if is_brief else "; workloads in a plan decides for several (docs/groups.md)"
+    return f"It holds for {' and '.join(names)}: another model may need another tier more{more}."
 
 
 def _hand_rows(comparison: Comparison) -> Iterator[list[Value]]:
