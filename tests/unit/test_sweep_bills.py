@@ -450,3 +450,11 @@ def test_equal_rows_that_cannot_be_built_are_told_apart(run, tmp_path) -> None:
     shown = run("sweep", "show", tmp_path / "run", "--remarks")
     assert "columns: [..., bill_usd]" in shown.err
     assert re.search(r"row 1 has the least bill, \$\S+, no bill for row 0\)", shown.out)
+
+
+def test_two_objectives_of_one_design_are_equal_in_their_bills(run, tmp_path) -> None:
+    """Rules fix its bandwidths: the rows are the same purchase."""
+    text = SHAPES.replace('"SW(8)_[SW(8)_SW(8)]", ', "")
+    _rows(run, tmp_path, f"{text}objective: [performance, performance_per_cost]\n")
+    shown = run("sweep", "show", tmp_path / "run")
+    assert re.search(r"row \d is equal in time, linear cost and bill\)", shown.out)

@@ -66,7 +66,7 @@ def equals_words(results: Results, row: int) -> str:
     said = f"row {others[0]} is equal" if len(others) == 1 else f"{len(others):,} more are equal"
     if not has_linear_costs(results):
         return said
-    said += " in time and linear cost"
+    equal, said = said, f"{said} in time and linear cost"
     if len(others) >= _MOST_BILLS:
         return f"{said}, and their bills may differ"
     bills = {one: _bill_usd(results, one) for one in (row, *others)}
@@ -78,7 +78,7 @@ def equals_words(results: Results, row: int) -> str:
     if len(known) == len(bills):
         without = ""
         if max(known.values()) - known[least] < CENT_USD:
-            return f"{said}, and in their bills"
+            return f"{equal} in time, linear cost and bill"
     which = "its own bill is the least" if least == row else f"row {least} has the least bill"
     return f"{said}: {which}, {format_usd(known[least])}{without}"
 
