@@ -87,7 +87,7 @@ def beginning(place: Place | None, path: str) -> str:
     ('a.yaml:3: dp: ', 'a.yaml: --set dp: ')
     """
     parts = (str(place) if place else "", path)
-    is_told = parts[0].endswith(f" {path}")
+    is_told = f" {parts[0]}".endswith(f" {path}")
     return "".join(f"{part}: " for part in parts[: 1 if is_told else 2] if part)
 
 
@@ -229,13 +229,26 @@ def close_names(name: str, known: Iterable[str]) -> list[str]:
     (['gpt3'], [])
     """
     folded = {candidate.casefold(): candidate for candidate in known}
-    key = name.casefold()
+    key = f"{name}".casefold()
     matches = difflib.get_close_matches(key, folded, n=4)
     score = {match: difflib.SequenceMatcher(None, match, key).ratio() for match in matches}
     # compute_s, compute_ns and compute_us are all as close to "compute": name them all.
     if not matches:  # Such as radix, for switch_radix.
         return [one for fold, one in folded.items() if key in fold.split("_")]
     return [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
+
+
+def wrong_word(value: Any, words: Iterable[str], path: str = "") -> Fault:
+    """What is wrong with a value that is none of a few words.
+
+    >>> str(wrong_word("contigous", ("contiguous", "rail", "random"), "placement"))
+    "placement: got 'contigous', expected contiguous, rail or random; did you mean contiguous?"
+    """
+    known = list(words)
+    near = close_names(value, known) if isinstance(value, str) else []
+    fix = f"did you mean {' or '.join(near)}?" if near else ""
+    expected = f"expected {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}"
+    return Fault(f"got {value!r}", expected, fix, path, is_misspelt=True)
 
 
 def nearest_divisors(name: str, wrong: int, of: int) -> str:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from libra_planner import allowed
+from libra_planner.allowed import OneOf, is_whole
 from libra_planner.api.given import (
+    OF_LINKS,
     opened_again,
     overrides_of,
     plan_given,
+    policy_of,
     pythonic,
+    refuse_asked,
     searched_of,
     source_of,
-    whole_given,
+    takes,
+    vector_Bps,
 )
 from libra_planner.api.shown import Shown, label_times, new_axes
 from libra_planner.check import links
 from libra_planner.check.links import CheckReport
-from libra_planner.errors import closest
-from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.errors import Fault, SpecError
+from libra_planner.evaluation import Evaluation, evaluated, refuse_GBps
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.step.expression import Array
@@ -34,6 +41,8 @@ from libra_planner.views.plan import as_checked
 from libra_planner.views.training.found import found_blocks, found_payload, links_blocks
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from libra_planner.check.phases import CheckMemo
     from libra_planner.check.rerouted import JudgedDesign, RoutedOptimum
     from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
@@ -41,6 +50,8 @@ if TYPE_CHECKING:
     from libra_planner.reading.document import Source
     from libra_planner.search.best import SearchResult
 
+_DRAWN = "failures"
+"""Key of the study of ``fail_links`` and ``fail_spines``."""
 _NOT_ASKED = ("policy", "settings", "bandwidth")
 
 
@@ -103,8 +114,19 @@ class Check(_OnLinks):
 
     @property
     def mean_step_time_s(self) -> float:
-        """The mean of the same."""
+        """The mean of the same, with nothing failed; see :attr:`failed_step_time_s`."""
         return float(self.effective_step_time_s.mean())
+
+    @property
+    def failed_step_time_s(self) -> float | None:
+        """With ``fail_links`` and ``fail_spines`` failed, the mean of the draws.
+
+        Draws that cut hosts off have no time; nan where all do. ``None`` where nothing fails.
+        """
+        study = self.answer.failures.get(_DRAWN)
+        if study is None:
+            return None
+        return float(study.step_time_s.mean()) if len(study.step_time_s) else float("nan")
 
     @property
     def slowdown(self) -> float:
@@ -128,19 +150,52 @@ class Check(_OnLinks):
         return (
             f"step time {format_time(self.mean_step_time_s)} by {self.report.policy.name} "
             f"({routed}), {self.slowdown:.3f}x the ideal {format_time(self.ideal_step_time_s)}"
+            f"{self._with_failures}"
         )
+
+    @property
+    def _failed(self) -> str:
+        """What fails in every draw, in words."""
+        asked = self.question
+        counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
+        failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+        return " and ".join(failed)
+
+    @property
+    def _with_failures(self) -> str:
+        """The step with what fails, for :meth:`headline`."""
+        time_s, study = self.failed_step_time_s, self.answer.failures.get(_DRAWN)
+        if time_s is None or study is None:
+            return ""
+        if not len(study.step_time_s):
+            return f"; with {self._failed} failed every draw cuts hosts off"
+        cut, n = study.n_disconnected, len(study.cases)
+        but = f", {cut:,} of {n:,} draws cut hosts off" if cut else ""
+        return f"; with {self._failed} failed {format_time(time_s)}{but}"
+
+    def to_frame(self, key: str | None = None) -> pd.DataFrame:
+        """A row for every dimension; ``key`` as results have it.
+
+        Where links fail, ``failed_GBps`` is what collectives get of a dimension, the mean of the
+        draws (nan where it has no links that fail), and ``failed_step_time_s`` is
+        :attr:`failed_step_time_s`, the same in every row; the other columns are of whole links.
+        """
+        frame = super().to_frame(key)
+        if key not in (None, self.table) or _DRAWN not in self.answer.failures:
+            return frame
+        tiers = study_payload(self.answer.failures[_DRAWN])["tiers"]
+        delivered = {row["dimension"]: row["mean_GBps"] for row in tiers}
+        delivered_GBps = [delivered.get(one, math.nan) for one in frame["dimension"]]
+        return frame.assign(failed_GBps=delivered_GBps, failed_step_time_s=self.failed_step_time_s)
 
     def blocks(self) -> Iterator[Block]:
         """What ``check`` prints."""
-        answer, asked = self.answer, self.question
+        answer = self.answer
         hot = trace_blocks(answer.traced)
         if answer.hot is not None:
             hot = hotspot_blocks(self.report, answer.hot, **self._wanted)
         yield from view.check_blocks(answer.checked, hot)
-        counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
-        failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
-        words = " and ".join(failed)
-        yield from failures_blocks(answer.failures, words, n_worst=self.n_busiest)
+        yield from failures_blocks(answer.failures, self._failed, n_worst=self.n_busiest)
         yield from links_blocks(answer.found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -283,7 +338,7 @@ def check_design(
     return Check(plan, question, answer)
 
 
-@pythonic
+@takes(OF_LINKS, LinkQuestion)
 def optimize_routed(plan: Problem, policy: str | Policy = "ecmp", **asked: Any) -> Routed:
     """The best design on its links; :meth:`libra_planner.api.plans.Plan.optimize_routed`."""
     question, searched = _question(plan, policy, asked), searched_of(plan)
@@ -292,15 +347,13 @@ def optimize_routed(plan: Problem, policy: str | Policy = "ecmp", **asked: Any) 
 
 
 def _question(plan: Problem, policy: str | Policy, asked: Mapping[str, Any]) -> LinkQuestion:
-    known = [name for name in LinkQuestion.__dataclass_fields__ if name not in _NOT_ASKED]
-    for name in asked:
-        if name not in known:
-            raise TypeError(f"check: got the argument {name!r}; {closest(name, known)}")
-    for name in {"seeds", "seed"} & asked.keys():
-        if asked[name] is not None:
-            whole_given(asked[name], name, "check")
-    chosen = policy if isinstance(policy, Policy) else Policy(policy)
-    return LinkQuestion(chosen, overrides_of(plan), **asked)
+    refuse_of_check(asked)
+    return LinkQuestion(policy_of(policy), overrides_of(plan), **asked)
+
+
+def refuse_of_check(asked: Mapping[str, Any]) -> None:
+    """Refuse what checks do not take."""
+    refuse_asked("check", OF_LINKS, asked, LinkQuestion, _NOT_ASKED)
 
 
 @pythonic
@@ -319,7 +372,11 @@ def link_check(plan: Problem, bandwidth_bytes_per_s: Array, **asked: Any) -> lin
         For a path in place of a plan.
     """
     plan_given(plan, "link_check")
-    return links.link_check(plan, bandwidth_bytes_per_s, **asked)
+    kinds = {"selection": OneOf(allowed.ALGORITHMS)}
+    refuse_asked("link_check", kinds, asked, links.link_check, ("problem", "bandwidth_Bps"))
+    vector = vector_Bps(plan, bandwidth_bytes_per_s, None, "link_check")
+    refuse_GBps(vector)
+    return links.link_check(plan, vector, **asked)
 
 
 @pythonic
@@ -328,4 +385,8 @@ def routed_optimum(plan: Problem, policy: Policy, **asked: Any) -> RoutedOptimum
     plan_given(plan, "routed_optimum")
     from libra_planner.check import rerouted
 
-    return rerouted.routed_optimum(plan, policy, **asked)
+    refuse_asked("routed_optimum", {}, asked, rerouted.routed_optimum, ("problem", "policy"))
+    if is_whole(seeds := asked.get("seeds")):
+        fix = f"write seeds=range({seeds})"
+        raise SpecError(Fault(f"got {seeds}", "expected the seeds themselves", fix, "seeds"))
+    return rerouted.routed_optimum(plan, policy_of(policy), **asked)

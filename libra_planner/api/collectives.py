@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.api.given import pythonic
+from libra_planner import allowed
+from libra_planner.allowed import Flag, Kind, Number, OneOf, Text, Whole
+from libra_planner.api.given import takes
 from libra_planner.api.shown import Shown
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import refuse_GBps
@@ -82,7 +84,21 @@ class Collective(Shown):
         return view.collective_payload(self.case, self.times, self.schedule)
 
 
-@pythonic
+OF_COLLECTIVES: dict[str, Kind] = {
+    "topology": Text("a fabric such as 'RI(4)_SW(8)'"),
+    "kind": Text("a collective such as 'all-reduce'"),
+    "size_bytes": Number(*allowed.BYTES, reads_text=True),
+    "latency_s": Number(0.0, allowed.LATENCY_NS[1] / NS_PER_S),
+    "n_chunks": Whole(*allowed.CHUNKS),
+    "in_network": Flag(),
+    "clock_ns": Number(*allowed.CLOCK_NS),
+    "balanced": Flag(),
+    "schedule": OneOf(allowed.COLLECTIVE_SCHEDULES),
+}
+"""What arguments of collectives take."""
+
+
+@takes(OF_COLLECTIVES)
 def collective(
     topology: str,
     kind: str,

@@ -154,6 +154,7 @@ class OneDesign(Shown):
         axes.set(ylabel="GB/s per NPU", title=f"Step time {format_time(self.figures.step_time_s)}")
         return axes
 
+    @pythonic
     def save(self, path: str | Path) -> Path:
         """Write the design as JSON, for ``lp.report`` and for ``PLAN@RESULT.json`` of commands.
 
@@ -177,6 +178,7 @@ class OneDesign(Shown):
         to.write_text(json.dumps(origin | self.to_dict(), indent=2), encoding="utf-8")
         return to
 
+    @pythonic
     def check(self, policy: str | Policy = "ecmp", **asked: Any) -> Check:
         """This design on whole links; parameters as :meth:`libra_planner.api.plans.Plan.check`."""
         from libra_planner.api.checks import check_design

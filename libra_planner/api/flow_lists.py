@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.api.given import path_given, pythonic
+from libra_planner.allowed import Flag, Kind
+from libra_planner.api.given import OF_LINKS, path_given, policy_of, takes
 from libra_planner.api.shown import Shown
 from libra_planner.check import report as reporting
 from libra_planner.errors import Disconnected, Place, SpecError, located
@@ -39,6 +40,13 @@ class Watchers:
     seeds: Progress | None = None
     flows: Progress | None = None
     cut_off: Callable[[Disconnected], None] | None = None
+
+
+OF_FLOWS: dict[str, Kind] = {
+    **{name: OF_LINKS[name] for name in ("seeds", "seed", "fail_links", "fail_spines")},
+    "with_rates": Flag(),
+}
+"""What arguments of flow lists take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +85,7 @@ class RoutedFlows(Shown, reporting.RoutedList):
         return view.flows_payload(self, **self._wanted)
 
 
-@pythonic
+@takes(OF_FLOWS)
 def flows(
     fabric: str | Path,
     flow_list: str | Path,
@@ -116,7 +124,7 @@ def flows(
     """
     path_given(fabric, "flows", "a fabric")
     path_given(flow_list, "flows", "a list of flows")
-    chosen = policy if isinstance(policy, Policy) else Policy(policy or "ecmp")
+    chosen = policy_of("ecmp" if policy is None else policy)
     built = load_fabric(str(fabric))
     flow_file = given_file(flow_list, FLOW_LISTS)
     listed = read_flows(flow_file, built, pinned=not chosen.kind.finds_paths)

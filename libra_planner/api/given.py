@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from inspect import Parameter, signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner import allowed
+from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, refuse_wrong
+from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.problem import Problem
+from libra_planner.routing.policy import Policy, policy_with
 
 if TYPE_CHECKING:
     from libra_planner.inputs.plans import OpenedPlan, SearchedPlan
@@ -29,11 +32,39 @@ _SET = re.compile(r"--set (\S+?)([,;.]?)(?=\s|$)")
 _FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 _NAMES = {"n_1": "single_failures", "workers": "n_workers", "chunks": "n_chunks"}
 """Names in Python of options that have another one there."""
+_OWN_NAMES = {
+    "output": ("folder",),
+    "html": ("path",),
+    "sql": ("query",),
+    "group_by": ("axis",),
+    "set": ("settings",),
+    "points": ("n_points",),
+    "top": ("n_best", "n"),
+    "pass": ("way",),
+}
+"""The same of functions that have that argument."""
 _PHRASES = {
+    "give the -o of sweep run": "give the directory of lp.sweep",
     "separate them by spaces": "write a list of them",
     "libra-planner sweep run takes it": "lp.sweep(FILE, DIRECTORY) runs it",
     "libra-planner optimize takes it": "lp.load_plan reads it",
 }
+
+
+OF_LINKS: dict[str, Kind] = {
+    "placement": OneOf(allowed.PLACEMENTS),
+    "source_ports": OneOf(allowed.SOURCE_PORTS),
+    "algorithms": OneOf(allowed.ALGORITHMS),
+    "seeds": Whole(*allowed.SEEDS),
+    "seed": Whole(*allowed.SEED),
+    "queue_pairs": Whole(*allowed.QUEUE_PAIRS),
+    "npus_per_address": Whole(*allowed.NPUS_PER_ADDRESS),
+    "fail_links": Whole(*allowed.FAILED),
+    "fail_spines": Whole(*allowed.FAILED),
+    "single_failures": Flag(),
+    "trace": Text("a flow such as '0-8'"),
+}
+"""What arguments of checks take."""
 
 
 def source_of(problem: Problem) -> Source:
@@ -65,7 +96,11 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
 
         values = read_document(settings).value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
-    return (settings,) if isinstance(settings, str) else tuple(settings)
+    texts = (settings,) if isinstance(settings, str) else settings
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        got = f"settings: got a value of type {type(settings).__name__}"
+        raise TypeError(f"{got}, expected 'key=value' texts, or a dict of dotted keys to values")
+    return tuple(texts)
 
 
 def opened_again(plan: Problem, function: str) -> OpenedPlan:
@@ -170,6 +205,16 @@ def plan_given(value: object, function: str) -> None:
     raise TypeError(f"{function}: got {got}, expected a plan; {fix}")
 
 
+def policy_of(policy: str | Policy) -> Policy:
+    """The policy of a name; a fault has the argument's."""
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str):
+        got = f"got a value of type {type(policy).__name__}"
+        raise SpecError(Fault(got, "expected a name such as 'ecmp', or a Policy", "", "policy"))
+    return policy_with({"policy": policy})
+
+
 def path_given(
     value: object, function: str, what: str, kinds: str = "a path or a bundled name"
 ) -> None:
@@ -195,52 +240,139 @@ def path_given(
     raise TypeError(f"{function}: got {got}, expected {what}: {kinds}{fix}")
 
 
-def whole_given(value: object, name: str, function: str) -> None:
-    """Refuse what is no whole number.
-
-    Raises
-    ------
-    TypeError
-        With what to write instead.
-
-    Examples
-    --------
-    >>> whole_given("5", "n_points", "pareto")
-    Traceback (most recent call last):
-    TypeError: pareto: got n_points='5', expected a whole number; write n_points=5
-    """
-    try:
-        is_whole = not isinstance(value, bool) and operator.index(value) is not None  # type: ignore[arg-type]
-    except TypeError:
-        is_whole = False
-    if not is_whole:
-        fix = f"; write {name}={value}" if isinstance(value, str) and value.isdecimal() else ""
-        raise TypeError(f"{function}: got {name}={value!r}, expected a whole number{fix}")
-
-
 def pythonic(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with faults in words of Python where a command would name its options."""
+    """The function with faults in words of Python where a command would name its options.
+
+    An argument that it does not have is refused with the one that was meant.
+    """
 
     @functools.wraps(function)
     def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        names = _parameters(function)
+        if not any(one.kind is Parameter.VAR_KEYWORD for one in names.values()):
+            refuse_unknown(function.__name__, kwargs, [name for name in names if name != "self"])
         try:
             return function(*args, **kwargs)
         except SpecError as error:
-            raise type(error)(*map(_in_python, error.faults)) from None
+            spoken = (_in_python(fault, names) for fault in error.faults)
+            raise type(error)(*spoken) from None
 
     return told
 
 
-def _in_python(fault: Fault) -> Fault:
-    got, expected, fix = map(words, (fault.got, fault.expected, fault.fix))
+def takes(
+    kinds: Mapping[str, Kind], beside: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A :func:`pythonic` function that refuses values that are not what its arguments take.
+
+    ``None`` is taken where it is a default, or where an annotation has it.
+
+    Parameters
+    ----------
+    kinds : by the names of arguments, those in ``**asked`` too.
+    beside : whose parameters those in ``**asked`` are.
+    """
+
+    def checked(function: Callable[P, R]) -> Callable[P, R]:
+        spoken = pythonic(function)
+
+        @functools.wraps(function)
+        def told(*args: P.args, **kwargs: P.kwargs) -> R:
+            refuse_wrong(kinds, _values(function, beside, args, kwargs))
+            return spoken(*args, **kwargs)
+
+        TAKEN[f"{function.__module__}.{function.__qualname__}"] = kinds
+        return told
+
+    return checked
+
+
+TAKEN: dict[str, Mapping[str, Kind]] = {}
+"""What arguments take, by the function."""
+
+
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
+    return signature(function).parameters
+
+
+def _values(
+    function: Callable[..., Any], beside: Callable[..., Any] | None, args: Any, kwargs: Any
+) -> dict[str, Any]:
+    """Values that callers give, by the names of arguments, without ``None`` where that is taken."""
+    names = _parameters(function)
+    known = {**(_parameters(beside) if beside else {}), **names}
+    return _without_none(dict(zip(names, args, strict=False)) | kwargs, known)
+
+
+def _without_none(given: Mapping[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in given.items()
+        if value is not None or (name in known and not _takes_none(known[name]))
+    }
+
+
+def _takes_none(parameter: Parameter) -> bool:
+    return parameter.default is None or "None" in f"{parameter.annotation}"
+
+
+def refuse_asked(
+    function: str,
+    kinds: Mapping[str, Kind],
+    asked: Mapping[str, Any],
+    of: Callable[..., Any],
+    but: Container[str] = (),
+) -> None:
+    """Refuse arguments that another callable does not have, or that it cannot take.
+
+    Parameters
+    ----------
+    function : that they are given to.
+    kinds : by argument.
+    asked : the arguments.
+    of, but : whose parameters they are, without some.
+
+    Raises
+    ------
+    TypeError
+        For a name that is none, with what was meant.
+    SpecError
+        For values that are wrong.
+    """
+    known = _parameters(of)
+    refuse_unknown(function, asked, [name for name in known if name not in but])
+    refuse_wrong(kinds, _without_none(asked, known))
+
+
+def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse arguments that are none.
+
+    Raises
+    ------
+    TypeError
+        With what was meant.
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}: got the argument {name!r}; {closest(name, known)}")
+
+
+def _in_python(fault: Fault, names: Container[str]) -> Fault:
+    got, expected, fix = (words(text, names) for text in (fault.got, fault.expected, fault.fix))
     place = fault.place
     if place is not None:
-        place = Place(words(place.file), place.line, place.column)
+        place = Place(words(place.file, names), place.line, place.column)
     return replace(fault, got=got, expected=expected, fix=fix, place=place)
 
 
-def words(text: str) -> str:
+def words(text: str, names: Container[str] = ()) -> str:
     """Options of commands as arguments.
+
+    Parameters
+    ----------
+    text : that names options.
+    names : arguments of the function that says it.
 
     >>> words("leave them out, e.g. with --set fabric.link_options=null")
     "leave them out, e.g. with settings=['fabric.link_options=null']"
@@ -252,16 +384,17 @@ def words(text: str) -> str:
     if "--" not in text:
         return text.removeprefix("libra-planner ") if text.startswith("libra-planner ") else text
     text = _SET.sub(lambda one: _setting(one[1]) + one[2], text)
-    return _FLAG.sub(lambda one: _name(one[1]), text)
+    return _FLAG.sub(lambda one: _name(one[1], names), text)
 
 
 def _setting(text: str) -> str:
     return f"settings=[{text!r}]" if "=" in text else f"settings: {text}"
 
 
-def _name(flag: str) -> str:
+def _name(flag: str, names: Container[str]) -> str:
     name = flag.replace("-", "_")
-    return _NAMES.get(name, name)
+    own = next((one for one in _OWN_NAMES.get(name, ()) if one in names), name)
+    return _NAMES.get(name, own)
 
 
 def _numbers_in(given: object) -> list[str]:
@@ -291,17 +424,21 @@ def vector_Bps(
     shown = numbers if len(numbers) == n else ["100"] * n
     fix = f"write bandwidth_GBps=[{', '.join(shown)}]"
     expected = f"expected {n} numbers, one for each dimension, innermost first"
-    if (bandwidth_bytes_per_s is None) == (bandwidth_GBps is None):
-        got = "got none" if bandwidth_GBps is None else "got two vectors"
-        raise SpecError(Fault(got, expected, fix, function))
+    if bandwidth_bytes_per_s is not None and bandwidth_GBps is not None:
+        got = "got bandwidth_bytes_per_s and bandwidth_GBps"
+        raise SpecError(Fault(got, "expected one of both", "leave one out", function))
+    if given is None:
+        raise SpecError(Fault("got no bandwidth", expected, fix, function))
     if numbers:
         raise SpecError(Fault(f"got {name}={given!r}, which is text", expected, fix, function))
     try:
         vector = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         vector = np.empty(0)
-    if vector.shape != (n,):
-        raise SpecError(Fault(f"got {name}={given!r}", expected, fix, function))
+    if vector.shape != (n,) or any(isinstance(one, bool) for one in given):
+        n_given = len(vector) if vector.ndim == 1 else 0
+        count = f", {n_given} numbers" if n_given not in (0, 1, n) else ""
+        raise SpecError(Fault(f"got {name}={given!r}{count}", expected, fix, function))
     if bandwidth_GBps is not None and (vector[np.isfinite(vector)] > _MOST_GBPS).any():
         got = f"got bandwidth_GBps={given!r}, at most {np.nanmax(vector):g} GB/s"
         in_GBps = ", ".join(f"{x / 1e9:g}" for x in vector.tolist())

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from libra_planner import allowed
 from libra_planner import evaluation as evaluating
+from libra_planner.allowed import Whole
 from libra_planner.api.batches import Batch
 from libra_planner.api.designs import OneDesign
 from libra_planner.api.given import (
@@ -20,7 +21,7 @@ from libra_planner.api.given import (
     pythonic,
     searched_of,
     source_of,
-    whole_given,
+    takes,
 )
 from libra_planner.api.shown import Progress, Shown, draw_frontier, frontier_words
 from libra_planner.evaluation import Evaluation
@@ -278,7 +279,7 @@ def optimize(plan: Problem) -> Optimum:
     return Optimum.of_design(plan, solution)
 
 
-@pythonic
+@takes({"n_points": Whole(*allowed.POINTS)})
 def pareto(
     plan: Problem, n_points: int = 25, progress: Progress | None = None
 ) -> Frontier | StrategyFrontier:
@@ -303,7 +304,6 @@ def pareto(
     (0.722, (3, 8))
     """
     plan_given(plan, "pareto")
-    whole_given(n_points, "n_points", "pareto")
     if searched_of(plan).found is not None:
         from libra_planner.api.searches import search_pareto
 
@@ -317,7 +317,8 @@ def batch_optimize(plans: Problem | Sequence[Problem]) -> Batch:
 
     :func:`libra_planner.optimizer.optimize.batch_optimize` says how they are found.
     """
-    listed = [plans] if isinstance(plans, str | Path | Mapping | Problem) else [*plans]
+    one = isinstance(plans, str | Mapping | Problem) or not isinstance(plans, Iterable)
+    listed: list[Any] = [plans] if one else [*plans]  # type: ignore[misc]
     for plan in listed:
         plan_given(plan, "batch_optimize")
     return Batch.of(optimizing.batch_optimize(listed))

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import Settings, pythonic, save_plan, setting_texts
+from libra_planner.api.given import (
+    Settings,
+    path_given,
+    policy_of,
+    pythonic,
+    save_plan,
+    setting_texts,
+)
 from libra_planner.api.shown import Progress, Shown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.parts import BUNDLED_PARTS
@@ -98,6 +105,7 @@ class Plan(Shown, Problem):
             "notes": list(plan_notes(self)),
         }
 
+    @pythonic
     def save(self, path: str | Path) -> Path:
         """Write what it was read from, with its settings, as a plan of its own.
 
@@ -151,6 +159,7 @@ class Plan(Shown, Problem):
             raise TypeError(f"optimize: got {name}=, expected no arguments; {fix}")
         return optimize(self)
 
+    @pythonic
     def evaluate(
         self, bandwidth_bytes_per_s: Any = None, *, bandwidth_GBps: Any = None
     ) -> Evaluated:
@@ -171,6 +180,7 @@ class Plan(Shown, Problem):
 
         return evaluate(self, bandwidth_bytes_per_s, bandwidth_GBps=bandwidth_GBps)
 
+    @pythonic
     def pareto(
         self, n_points: int = 25, progress: Progress | None = None
     ) -> Frontier | StrategyFrontier:
@@ -189,6 +199,7 @@ class Plan(Shown, Problem):
 
         return pareto(self, n_points, progress)
 
+    @pythonic
     def check(self, policy: str | Policy = "ecmp", **asked: Any) -> Check:
         """The plan's optimum on whole links, its flows routed.
 
@@ -207,10 +218,15 @@ class Plan(Shown, Problem):
         >>> round(found.ideal_step_time_s, 3), found.mean_step_time_s > found.ideal_step_time_s
         (2.849, True)
         """
+        from libra_planner.api.checks import refuse_of_check
+
         vector = asked.pop("bandwidth_GBps", None)
+        refuse_of_check(asked)
+        policy = policy_of(policy)
         design = self.optimize() if vector is None else self.evaluate(bandwidth_GBps=vector)
         return design.check(policy, **asked)
 
+    @pythonic
     def optimize_routed(self, policy: str | Policy = "ecmp", **asked: Any) -> Routed:
         """The best design on its links, as ``optimize --routing`` finds it.
 
@@ -222,6 +238,7 @@ class Plan(Shown, Problem):
 
         return optimize_routed(self, policy, **asked)
 
+    @pythonic
     def search(self, global_batch: int | Sequence[int] = (), *, n_best: int = 5) -> Found:
         """The best parallelism of the plan's model, each with the best fabric for it.
 
@@ -234,6 +251,7 @@ class Plan(Shown, Problem):
 
         return search(self, global_batch=global_batch, n_best=n_best)
 
+    @pythonic
     def search_pareto(
         self, n_points: int = 25, global_batch: int | Sequence[int] = ()
     ) -> StrategyFrontier:
@@ -294,6 +312,7 @@ def load_plan(plan: Source, settings: Settings = (), *, parts: str = BUNDLED_PAR
     if not isinstance(plan, str | Path | Mapping):
         got = f"load_plan: got a value of type {type(plan).__name__}"
         raise TypeError(f"{got}, expected a path, a bundled name or a dict")
+    path_given(parts, "load_plan", "a parts catalogue")
     source, overrides = _source(plan), setting_texts(settings)
     return Plan.of_searched(
         source, open_plan(source, overrides, parts=parts).searched().completed()

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libra_planner import allowed
+from libra_planner.allowed import Each, Flag, Kind, Number, Text, Whole
 from libra_planner.api.designs import OneDesign
 from libra_planner.api.given import (
     Settings,
     own_overrides_of,
     path_given,
-    pythonic,
     save_plan,
     setting_texts,
     source_of,
+    takes,
 )
 from libra_planner.api.shown import Shown
 from libra_planner.errors import DataNotFound, SpecError, UnknownName, closest
@@ -37,6 +39,17 @@ from libra_planner.views.report.compose import (
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress as SearchProgress
+
+
+OF_REPORTS: dict[str, Kind] = {
+    "tokens": Number(*allowed.TOKENS, reads_text=True),
+    "check": Text("a policy such as 'ecmp'"),
+    "baseline": Text("a design's letter or name"),
+    "seeds": Whole(*allowed.REPORT_SEEDS),
+    "allow_missing": Flag(),
+    "formats": Each(Text("formats such as 'html'")),
+}
+"""What arguments of reports take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,7 +86,7 @@ class Report(Shown):
         return report_payload(self.comparison, self.files)
 
 
-@pythonic
+@takes(OF_REPORTS)
 def report(
     designs: Sequence[str | Path | Problem | OneDesign],
     folder: str | Path,
@@ -119,6 +132,9 @@ def report(
     """
     if isinstance(designs, str | Path | Problem | OneDesign):
         raise TypeError("report: got one design, expected a list; write lp.report([...], folder)")
+    path_given(parts, "report", "a parts catalogue")
+    if prices is not None:
+        path_given(prices, "report", "quotes", "a path")
     plans = {i: plan for i, one in enumerate(designs) if (plan := _plan_of(one)) is not None}
     own = {i: plan for i, plan in plans.items() if _is_own(plan)}
     saved = {i: Path(folder) / f"design-{i + 1}.yaml" for i in own}
@@ -223,6 +239,9 @@ def _formats(listed: str | Sequence[str] | None) -> tuple[str, ...]:
         return DEFAULT_FORMATS
     parts = listed.split(",") if isinstance(listed, str) else listed
     given = tuple(dict.fromkeys(part.strip() for part in parts))
+    if not given:
+        fix = f"write one or more of {', '.join(FORMATS)}"
+        raise SpecError.at("--formats", "got no formats", "expected some", fix)
     for name in given:
         if name not in FORMATS:
             got, fix = f"got {name!r}", closest(name, FORMATS)

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from libra_planner import allowed
+from libra_planner.allowed import Each, Kind, Whole, is_whole
 from libra_planner.api.given import (
     opened_again,
     own_overrides_of,
     plan_given,
-    pythonic,
     refuse_changed,
+    refuse_unknown,
     source_of,
-    whole_given,
+    takes,
 )
 from libra_planner.api.shown import (
     Shown,
@@ -24,7 +26,7 @@ from libra_planner.api.shown import (
     new_axes,
     title,
 )
-from libra_planner.api.training import argument_fault, refuse_unknown
+from libra_planner.api.training import OF_RUNS, argument_fault
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.plans import open_plan
 from libra_planner.inputs.training.clusters import FEWEST_NPUS, Nics, nics_of, run_fabric
@@ -52,6 +54,15 @@ OF_SEARCH = (
     *("model", "npu", "gpus", "seq", "dtype"),
     *("library", "fabric", "taper", "nodes_per_leaf"),
 )
+
+
+OF_SEARCHES: dict[str, Kind] = {
+    **{name: OF_RUNS[name] for name in OF_SEARCH if name in OF_RUNS},
+    "global_batch": Each(Whole(*allowed.RUN_COUNT)),
+    "n_best": Whole(*allowed.STRATEGIES),
+    "n_points": Whole(*allowed.POINTS),
+}
+"""What arguments of searches take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,15 +179,14 @@ class StrategyFrontier(Shown):
         return draw_frontier([one.optimum for one in self.found.points], self.plan, axes)
 
 
-@pythonic
+@takes(OF_SEARCHES)
 def search_pareto(
     plan: Problem, n_points: int = 25, global_batch: int | Sequence[int] = ()
 ) -> StrategyFrontier:
     """The frontier over strategies; :meth:`libra_planner.api.plans.Plan.search_pareto`."""
     plan_given(plan, "search_pareto")
-    whole_given(n_points, "n_points", "search_pareto")
     opened = open_plan(source_of(plan), (*own_overrides_of(plan), "objective=performance"))
-    batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
+    batches = _batches(global_batch)
     base = opened.base
     refuse_changed(plan, replace(base, objective=plan.objective), "search")
     found = frontiers.strategy_frontier(opened.search(batches), base, n_points)
@@ -185,7 +195,12 @@ def search_pareto(
     return StrategyFrontier(base, found)
 
 
-@pythonic
+def _batches(asked: int | Sequence[int]) -> tuple[int, ...]:
+    """Sequences of a step, each of which may be best."""
+    return (int(asked),) if is_whole(asked) else tuple(map(int, asked))  # type: ignore[arg-type]
+
+
+@takes(OF_SEARCHES)
 def search(
     plan: Problem | None = None,
     *,
@@ -215,10 +230,7 @@ def search(
     >>> search(model="llama3-8b", npu="h100-sxm", gpus=16, global_batch=64, n_best=2)
     <Found: ... proven best of ... strategies>
     """
-    batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
-    whole_given(n_best, "n_best", "search")
-    if n_best < 1:
-        raise SpecError(Fault(f"got n_best={n_best}", "expected 1 or more", "", "search"))
+    batches = _batches(global_batch)
     if plan is not None:
         plan_given(plan, "search")
         if model:

@@ -6,6 +6,7 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from libra_planner.errors import Fault, SpecError, closest
@@ -135,10 +136,25 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 def new_axes(axes: Any = None, **size: Any) -> Any:
     """Matplotlib axes to draw on: those that are given, or of a new figure."""
     if axes is not None:
-        return axes
+        return axes_given(axes)
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained", **size)[1]
+
+
+def axes_given(axes: Any) -> Any:
+    """Axes that a caller gave.
+
+    Raises
+    ------
+    TypeError
+        For the name of a file, with what to write instead.
+    """
+    if isinstance(axes, str | PathLike):
+        name = repr(str(axes))
+        fix = f"write .plot().figure.savefig({name})"
+        raise TypeError(f"plot: got the path {name}, expected matplotlib axes; {fix}")
+    return axes
 
 
 def title(text: str) -> str:

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import path_given, plan_value, pythonic, yaml_path
-from libra_planner.api.shown import Shown
+from libra_planner import allowed
+from libra_planner.allowed import Each, Flag, Number, Text, Whole
+from libra_planner.api.given import path_given, plan_value, pythonic, takes, yaml_path
+from libra_planner.api.shown import Shown, axes_given
 from libra_planner.errors import Fault, SpecError, UnknownName, closest
 from libra_planner.files import write_text
 from libra_planner.frozen import Frozen
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_ROWS = 5
+_AXIS = Text("an axis of the sweep")
 _FRAMES = ("everything", "best", "pareto", "top")
 """What :meth:`SweepResults.to_frame` gives."""
 
@@ -102,6 +105,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         among = of.pareto() if key == "pareto" else of.top(_MOST_ROWS) if key == "top" else None
         return of.listed(of.columns, among=among).to_frame()
 
+    @takes({"x": _AXIS, "y": _AXIS, "is_whole": Flag()})
     def plot(
         self,
         x: str | None = None,
@@ -123,14 +127,18 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         axes : those that were given; of a new figure its axes, a list of them where several
             models have a picture each.
         """
+        for one in (x, y):
+            if one and Path(one).suffix and one not in self.axes:
+                axes_given(Path(one))
         if axes is not None:
-            figures.draw(self, axes, x, y, is_whole=is_whole)
+            figures.draw(self, axes_given(axes), x, y, is_whole=is_whole)
             return axes
         import matplotlib.pyplot as plt
 
         each = figures.panels(self, plt.figure, x, y, is_whole=is_whole)
         return each[0] if len(each) == 1 else each
 
+    @pythonic
     def to_html(self, path: str | Path, answer: Answer | None = None) -> Path:
         """Write what ``sweep show --html`` writes: one page that opens offline.
 
@@ -144,9 +152,13 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         SpecError
             For another ending, or a path that cannot be written.
         """
+        if answer is not None and not isinstance(answer, Answer):
+            got = f"got answer={answer!r}, expected rows of these results"
+            raise TypeError(f"to_html: {got}; write e.g. answer=results.pareto()")
         write_page(self, str(path), answer)
         return Path(path)
 
+    @takes({"row": Whole(*allowed.ROW)})
     def save_plan(self, row: int, path: str | Path) -> Path:
         """Write a row as a plan, as ``sweep design`` does, for ``lp.load_plan``.
 
@@ -163,6 +175,15 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         to = yaml_path(path)
         write_text(str(to), design_plan(self.directory, row))
         return to
+
+    top = takes({"n": Whole(*allowed.BEST)})(sweeping.Results.top)
+    cheapest_within = takes({"fraction": Number(0.0, 1e3)})(sweeping.Results.cheapest_within)
+    grouped = pythonic(sweeping.Results.grouped)
+    listed = pythonic(sweeping.Results.listed)
+    fastest = pythonic(sweeping.Results.fastest)
+    pareto_with_fim = pythonic(sweeping.Results.pareto_with_fim)
+    designs = takes({"most": Whole(*allowed.BEST)})(sweeping.Results.designs)
+    sql = takes({"query": Text("SQL")})(sweeping.Results.sql)
 
 
 def _best_frame(results: SweepResults) -> pd.DataFrame:
@@ -221,7 +242,7 @@ def sweep_plan(file: Source) -> SweepPlan:
     return SweepPlan.of(estimate(found))
 
 
-@pythonic
+@takes({"n_workers": Whole(*allowed.WORKERS)})
 def sweep(
     file: Source,
     directory: str | Path,
@@ -265,7 +286,7 @@ def _loaded(file: Source, function: str) -> Sweep:
     return read_sweep(given_file(file, SWEEPS))
 
 
-@pythonic
+@takes({"where": Each(Text("a comparison such as 'nic >= 50'"))})
 def sweep_results(
     directory: str | Path, by: str | None = None, *, where: str | Sequence[str] = ()
 ) -> SweepResults:
@@ -288,4 +309,7 @@ def sweep_results(
         fix = closest(by, sweeping.BY)
         raise UnknownName.at("by", f"got {by!r}", f"expected {', '.join(sweeping.BY)}", fix)
     filters = (where,) if isinstance(where, str) else tuple(where)
-    return SweepResults.of(sweeping.Results.at(directory, by, filters))
+    found = SweepResults.of(sweeping.Results.at(directory, by, filters))
+    # A filter, or a figure, that the results do not have is refused here and not where it is used.
+    _ = filters and found.n_rows, by and found.ranked
+    return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.api.given import pythonic
+from libra_planner import allowed
+from libra_planner.allowed import Flag, Kind, Number, OneOf, Whole
+from libra_planner.api.given import refuse_unknown, takes
 from libra_planner.api.shown import Shown, new_axes, title
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.training.bands import step_band_s
 from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch, planned_run
 from libra_planner.inputs.training.rows import OPTIONS, asked_run
@@ -25,6 +27,20 @@ if TYPE_CHECKING:
 
 _AUTO = "auto"
 _COLUMNS = {column: name for name, column in OPTIONS.items()}
+_TEXTS = ("model", "npu", "library", "fabric")
+_COUNT = Whole(*allowed.RUN_COUNT)
+OF_RUNS: dict[str, Kind] = {
+    **{name: _COUNT for name in OPTIONS if name not in _TEXTS},
+    "microbatch": Whole(*allowed.RUN_COUNT, words=(_AUTO,)),
+    "dtype": OneOf(allowed.MATRIX_TYPES),
+    "recompute": OneOf(allowed.RECOMPUTED),
+    "zero": OneOf(allowed.ZERO_STAGES),
+    "schedule": OneOf(allowed.PIPELINE_SCHEDULES),
+    "sequence_parallel": Flag(),
+    "taper": Number(*allowed.TAPER),
+    "attention_flops": OneOf(allowed.ATTENTION_FLOPS),
+}
+"""What arguments of training runs take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +121,7 @@ class TrainingStep(Shown):
         return axes
 
 
-@pythonic
+@takes(OF_RUNS)
 def train(
     model: str | None = None,
     *,
@@ -157,19 +173,6 @@ def train(
     except SpecError as error:
         raise type(error)(*map(argument_fault, error.faults)) from None
     return TrainingStep(run, attention_flops)
-
-
-def refuse_unknown(function: str, given: dict[str, Any], known: Sequence[str]) -> None:
-    """Refuse arguments that are none.
-
-    Raises
-    ------
-    TypeError
-        With what was meant.
-    """
-    for name in given:
-        if name not in known:
-            raise TypeError(f"{function}: got the argument {name!r}; {closest(name, known)}")
 
 
 def argument_fault(fault: Fault) -> Fault:

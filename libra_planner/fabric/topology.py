@@ -12,6 +12,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from libra_planner.allowed import (
+    MANY,
+    PLACEMENTS,
+    SOURCE_PORTS,
+    Kind,
+    OneOf,
+    Whole,
+    refuse_wrong,
+)
 from libra_planner.errors import Fault, SpecError, UnknownName
 from libra_planner.fabric.blocks import BLOCKS, Block
 
@@ -282,9 +291,6 @@ RAIL, RAIL_OPTIMIZED, TOP_OF_RACK = "rail", "rail_optimized", "top_of_rack"
 WIRINGS = (RAIL, RAIL_OPTIMIZED, TOP_OF_RACK)
 """Who shares a network: see :class:`SwitchSettings`."""
 
-PLACEMENTS = ("contiguous", "rail", "random")
-"""How a job's NPUs are laid out over the cluster's."""
-
 MAX_RADIX = 1024
 """Largest switch accepted; beyond it a radix is a slip of the keyboard."""
 
@@ -369,6 +375,14 @@ STACKED = SwitchSettings(wiring=RAIL_OPTIMIZED)
 """The network of a stack, of which a plan says nothing (C13)."""
 
 
+_OF_TRAFFIC: dict[str, Kind] = {
+    "placement": OneOf(PLACEMENTS),
+    "n_queue_pairs": Whole(1, MANY),
+    "npus_per_address": Whole(1, MANY),
+    "source_ports": OneOf(SOURCE_PORTS),
+}
+
+
 @dataclass(frozen=True)
 class TrafficSettings:
     """How NPUs use their NICs.
@@ -386,7 +400,10 @@ class TrafficSettings:
     placement: str = PLACEMENTS[0]
     n_queue_pairs: int = 1
     npus_per_address: int = 1
-    source_ports: str = "own"
+    source_ports: str = SOURCE_PORTS[0]
+
+    def __post_init__(self) -> None:
+        refuse_wrong(_OF_TRAFFIC, vars(self))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from libra_planner import allowed
 from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
@@ -36,9 +37,9 @@ COLUMNS = (*REQUIRED, "latency_ns", "chunks", "algorithms")
 """Columns of a file of collectives, and names of the same values given as flags."""
 
 AUTO = "auto"
-_SIZES = (1e-3, 1e18)
+_SIZES = allowed.BYTES
 _GBPS = (1e-12, 1e9)
-_NS = (0.0, 1e12)
+_NS = allowed.LATENCY_NS
 """Ranges beyond which a number is a slip of the keyboard."""
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)

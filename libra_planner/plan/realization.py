@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from libra_planner import allowed
 from libra_planner.errors import Fault, closest_dimension, is_numbered, shown
 from libra_planner.fabric.realization import preset
 from libra_planner.fabric.topology import (
@@ -187,6 +188,12 @@ def _with_overrides(schema: dict[str, Any]) -> None:
     }
 
 
+_QueuePairs = Annotated[int, Field(ge=allowed.QUEUE_PAIRS[0], le=allowed.QUEUE_PAIRS[1])]
+_NpusPerAddress = Annotated[
+    int, Field(ge=allowed.NPUS_PER_ADDRESS[0], le=allowed.NPUS_PER_ADDRESS[1])
+]
+
+
 class RealizationSpec(SwitchSpec):
     """How the dimensions are built from whole links; a switch's name holds what is its own.
 
@@ -200,10 +207,10 @@ class RealizationSpec(SwitchSpec):
 
     model_config = ConfigDict(json_schema_extra=_with_overrides)
 
-    placement: Literal["contiguous", "rail", "random"] = "contiguous"
-    n_queue_pairs: Annotated[int, Field(ge=1, le=128)] = Field(default=1, alias="queue_pairs")
-    npus_per_address: Annotated[int, Field(ge=1, le=1024)] = 1
-    source_ports: Literal["own", "shared"] = "own"
+    placement: Literal[allowed.PLACEMENTS] = allowed.PLACEMENTS[0]  # type: ignore[valid-type]
+    n_queue_pairs: _QueuePairs = Field(default=1, alias="queue_pairs")
+    npus_per_address: _NpusPerAddress = 1
+    source_ports: Literal[allowed.SOURCE_PORTS] = allowed.SOURCE_PORTS[0]  # type: ignore[valid-type]
 
 
 KEY: Key = ("fabric", "realization")

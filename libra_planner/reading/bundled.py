@@ -20,6 +20,8 @@ class _Kind(NamedTuple):
     ending: str = ".yaml"
 
 
+_STREAM = "-"
+"""What other programs call their input."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 _KINDS = {
     "workloads": _Kind("workload", "workloads"),
@@ -209,6 +211,9 @@ def as_named(message: str, arguments: Sequence[str]) -> str:
 def _unknown(name: str, kinds: Sequence[str]) -> Fault:
     """What is wrong with a name that is neither a file nor bundled."""
     what = _KINDS[kinds[0]].what
+    if name == _STREAM:
+        fix = "write /dev/stdin to read it from a pipe, with absolute paths in it"
+        return Fault("got -, which is no file", f"expected a {what}", fix, "", Place(name))
     wrong = [kind for kind in _KINDS if kind not in kinds and _found(kind, name)]
     if wrong:
         got = f"got the name of a bundled {_KINDS[wrong[0]].what}"

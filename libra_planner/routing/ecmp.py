@@ -15,10 +15,11 @@ from zlib import crc32 as crc_32
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from libra_planner.allowed import HASHES
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices, LiveLinks, Mask
 from libra_planner.routing.loads import ranks
-from libra_planner.routing.policy import HASHES, Policy
+from libra_planner.routing.policy import Policy
 
 ROCEV2_PORT = 4791
 """UDP destination port of RoCEv2 (IANA)."""

@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
+from numbers import Real
 from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.allowed import HASHES
+from libra_planner.errors import Fault, SpecError, UnknownName, wrong_word
 from libra_planner.registry import Registry
-
-HASHES = ("murmur", "crc32", "crc16", "xor")
-"""The hash functions of switches; the first is the default. Only ``murmur`` is not linear (C10)."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Policy:
     Raises
     ------
     UnknownName
-        For a name that is none of these.
+        For a name, or a hash function, that is none of these.
     SpecError
         For a time limit that is not above 0.
 
@@ -173,8 +172,14 @@ class Policy:
 
     def __post_init__(self) -> None:
         POLICIES[self.name]
+        if self.hash not in HASHES:
+            raise UnknownName(wrong_word(self.hash, HASHES, "hash"))
+        if isinstance(self.time_limit_s, bool) or not isinstance(self.time_limit_s, Real):
+            expected, fix = "expected a number of seconds", "write e.g. time_limit_s=10"
+            raise SpecError(Fault(f"got {self.time_limit_s!r}", expected, fix, "time_limit_s"))
         if not self.time_limit_s > 0:
-            raise SpecError(Fault(f"got a time limit of {self.time_limit_s:g} s", "expected > 0"))
+            got = f"got a time limit of {self.time_limit_s:g} s"
+            raise SpecError(Fault(got, "expected > 0", path="time_limit_s"))
 
     @property
     def kind(self) -> PolicyKind:

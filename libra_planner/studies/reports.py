@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from libra_planner import allowed
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import (
     Fault,
@@ -56,7 +57,7 @@ N_STRATEGIES = 5
 
 LETTERS = "ABCDEFGHIJ"
 DEFAULT_TOKENS = 10**12
-_MOST_TOKENS = 10**18
+_MOST_TOKENS = allowed.TOKENS[1]
 _COMPUTED_WITH = ("numpy", "scipy", "cvxpy", "clarabel")
 
 

@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from libra_planner.allowed import HASHES
 from libra_planner.errors import Fault, Place, SpecError, closest, shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.reading import models
 from libra_planner.reading.document import Document, Key, is_number, is_whole
-from libra_planner.routing.policy import HASHES, POLICIES, Policy, option_words
+from libra_planner.routing.policy import POLICIES, Policy, option_words
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.columns import FIGURES
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH

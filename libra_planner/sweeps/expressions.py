@@ -263,6 +263,13 @@ def parse_expression(text: str, kinds: Mapping[str, str], noun: str = "axis") ->
     return Expression(text, kind, own, computed, tuple(parser.divisors))
 
 
+WHOLE_TEXTS = (
+    "what only some designs have may be an axis of whole texts, such as rule: "
+    "['taper(spine) == 2', 'leaf >= 0 GB/s'], with a where that says which goes with which"
+)
+"""How designs differ in more than a number."""
+
+
 @dataclass(frozen=True)
 class _Parser:
     """Kinds and values of a tree's nodes; raises for what the language does not have."""
@@ -361,7 +368,11 @@ class _Parser:
     def choice(self, node: ast.IfExp) -> tuple[str, Value]:
         _, test = self.need(node.test, TRUTH)
         kind, body = self.parsed(node.body)
-        _, orelse = self.need(node.orelse, kind)
+        other_kind, orelse = self.parsed(node.orelse)
+        if other_kind != kind:
+            fix = f"both values of an if are of one kind, here a {kind}"
+            got = f"{ast.unparse(node.orelse)!r}, a {other_kind}"
+            raise self.fault(got, f"expected a {kind}", f"{fix}; {WHOLE_TEXTS}")
 
         def chosen(values: Mapping[str, Any]) -> Any:
             which = test(values)

@@ -20,7 +20,7 @@ from libra_planner.problem import Problem
 from libra_planner.reading.document import Key, Source, dotted_key
 from libra_planner.reading.models import path_of
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.expressions import OTHER, TEXT
+from libra_planner.sweeps.expressions import OTHER, TEXT, WHOLE_TEXTS
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.solver import opened_plan
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, load_sweep
@@ -107,7 +107,16 @@ def unreadable_words(sweep: Sweep) -> str:
     design = ", ".join(f"{name} {as_in_file(cell(value))}" for name, value in own)
     told = _telling(sweep, values, wrong)
     n = f"{len(wrong):,} of {len(rows):,} designs that were read are no plans"
-    return f"{n}{told}, such as: {design}: {faults[wrong[0]][0]}"
+    first = str(faults[wrong[0]][0])
+    return f"{n}{told}, such as: {design}: {first}{missing_tier_words(first)}"
+
+
+_NO_TIER = "expected a tier of this fabric"
+
+
+def missing_tier_words(reason: str) -> str:
+    """How to give each fabric the rules of its own tiers, where one lacks a tier; else nothing."""
+    return f"; {WHOLE_TEXTS}" if _NO_TIER in reason else ""
 
 
 def common_conflict(sweep: Sweep) -> str:

@@ -17,7 +17,17 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
-    ["errors", "frozen", "units", "files", "plain_text", "processes", "registry", "fits"],
+    [
+        "errors",
+        "allowed",
+        "frozen",
+        "units",
+        "files",
+        "plain_text",
+        "processes",
+        "registry",
+        "fits",
+    ],
     ["fabric"],
     ["workload"],
     ["step", "costs"],

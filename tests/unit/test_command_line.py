@@ -472,3 +472,11 @@ def test_the_first_lines_fit_a_log_and_break_no_figure(command: str, run, monkey
         assert [line for line in lines if re.match(units, line)] == []
         heads.append(" ".join(lines))
     assert len(set(heads)) == 1
+
+
+@pytest.mark.parametrize("command", [["optimize"], ["check"], ["sweep", "plan"]])
+def test_a_dash_is_no_file_and_the_message_names_the_stream(command: list[str], run) -> None:
+    refused = run(*command, "-")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("-: got -, which is no file, expected a ")
+    assert "write /dev/stdin to read it from a pipe, with absolute paths in it" in refused.err

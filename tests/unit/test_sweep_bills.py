@@ -157,7 +157,7 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
         assert row["bill_excess_percent"] == 0
         assert row["billed_step_time_s"] == row["step_time_s"]
     said = run("sweep", "show", tmp_path / "run").err.splitlines()
-    assert [line.partition(":")[0] for line in said] == ["In all rows"]
+    assert [line.partition(": dim1: nvlink")[0] for line in said] == ["Remarks: in all rows"]
 
 
 UNSOLD = """\

@@ -17,6 +17,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -1193,3 +1194,29 @@ def test_a_unit_that_is_a_heading_is_written_once(directory: Path) -> None:
     found = replace(found, rows=(row, row | {"row": 1, "tokens_per_s": 1e6}), axes=(), apart=())
     column = next(x for x in sweep_page.page_data(found)["columns"] if x["name"] == "tokens_per_s")
     assert (column["label"], column["unit"]) == ("tokens/s", "")
+
+
+def test_a_model_without_an_optimum_takes_a_line_of_a_figure(tmp_path: Path) -> None:
+    """Half of the picture would be blank."""
+    from matplotlib.figure import Figure
+
+    (tmp_path / "sweep.yaml").write_text(
+        "base: 0e_rails_2to1\naxes: {workload: [llama3-8b, llama3-405b], nic: [25, 50]}\n"
+        "set:\n  parallelism: {tp: 8, dp: 64}\n  global_batch: 1024\n  fidelity: ideal\n"
+        "  fabric.topology: SW(8)_[SW(8)_SW(8)]\n"
+        "  constraints: ['leaf == {nic} GB/s', 'taper(spine) == 2']\n"
+    )
+    run_sweep(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "run")
+    one, other = panels(Results.at(tmp_path / "run"), Figure, None, None)
+    one.figure.draw_without_rendering()
+    tall, low = (axes.get_subplotspec().get_position(one.figure).height for axes in (one, other))
+    assert low < 0.3 * tall
+
+
+def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() -> None:
+    """A point amid others: near places would cover one of them."""
+    grid = [(200 + 12 * x, 200 + 12 * y) for x in range(-3, 4) for y in range(-2, 3)]
+    ((_, (right, up)),) = free_places([(200, 200)], ["row 2551"], (0, 0, 400, 400), np.array(grid))
+    left, low = 200 + right, 200 + up
+    inside = [(x, y) for x, y in grid if left - 3 < x < left + 40 and low - 3 < y < low + 12]
+    assert not inside

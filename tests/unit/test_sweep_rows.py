@@ -441,3 +441,28 @@ def test_every_reason_of_failed_rows_is_said(run, swept) -> None:
     assert "\nAll reasons: libra-planner sweep show " in said
     shown = run("sweep", "show", there).err
     assert shown.startswith("Remarks: infeasible in 6 of 8 rows; ")
+
+
+def test_fabrics_of_different_tiers_have_rules_of_their_own(run, swept, tmp_path) -> None:
+    """As the page of sweeps does it; an axis of tapers names that way."""
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+    (text,) = re.findall(
+        r"```yaml\n(.*?)```", page.partition("Fabrics of different tiers")[2], re.S
+    )[:1]
+    rows = lp.sweep_results(swept(text)).sql("SELECT * FROM designs ORDER BY row").dicts()
+    assert [row["status"] for row in rows] == ["optimal"] * 3
+    assert [row["rule"] for row in rows][1:] == ["taper(spine) == 1", "taper(spine) == 2"]
+    tapers = re.sub(r"rule: .*", "taper: [1, 2]", re.sub("where: .*\n", "", text))
+    there = swept(tapers.replace("{rule}", "taper(spine) == {taper}"))
+    fix = "may be an axis of whole texts, such as rule: ['taper(spine) == 2', 'leaf >= 0 GB/s']"
+    assert fix in run("sweep", "show", there, "--remarks").err
+    assert fix in run("sweep", "plan", tmp_path / "sweep.yaml").err
+    chosen = "{'taper(spine) == 2' if n_dims(shape) == 3 else taper}"
+    (tmp_path / "sweep.yaml").write_text(tapers.replace("{rule}", chosen))
+    refused = run("sweep", "plan", tmp_path / "sweep.yaml")
+    assert refused.code == 2
+    assert "got 'taper', a number in" in refused.err
+    assert (
+        f"both values of an if are of one kind, here a text; what only some designs have {fix}"
+        in (refused.err)
+    )

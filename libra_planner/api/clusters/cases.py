@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from libra_planner.api.given import pythonic
+from libra_planner import allowed
+from libra_planner.allowed import OneOf
+from libra_planner.api.given import path_given, pythonic, takes
 from libra_planner.api.shown import Shown
 from libra_planner.errors import SpecError
 from libra_planner.views.cells import Block, escape, table
@@ -189,7 +191,7 @@ def answered_systems(path: str | Path) -> CollectiveCases:
     return CollectiveCases((*file.columns, added, "message"), rows, file.runs)
 
 
-@pythonic
+@takes({"attention_flops": OneOf(allowed.ATTENTION_FLOPS)})
 def train_table(
     path: str | Path, *, system: str | None = None, attention_flops: AttentionFlops = "full"
 ) -> Cases:
@@ -208,6 +210,7 @@ def train_table(
     """
     from libra_planner.plan.systems import load_system
 
+    path_given(path, "train_table", "a CSV file", "a path")
     return answered_runs(path, None if system is None else load_system(system), attention_flops)
 
 
@@ -225,6 +228,7 @@ def kernel_table(path: str | Path, *, catalogue: str | None = None) -> Cases:
     SpecError
         For a file without the columns that tell a kernel. A row without an answer has a message.
     """
+    path_given(path, "kernel_table", "a CSV file", "a path")
     return answered_kernels(path, catalogue)
 
 
@@ -242,4 +246,5 @@ def collective_table(path: str | Path) -> Cases:
         For a file without the columns that tell a collective. A row without an answer has a
         message.
     """
+    path_given(path, "collective_table", "a CSV file", "a path")
     return answered_systems(path)

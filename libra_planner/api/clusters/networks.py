@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from libra_planner.api.given import pythonic
+from libra_planner import allowed
+from libra_planner.allowed import Each, Kind, Number, OneOf, Text, Whole
+from libra_planner.api.given import refuse_unknown, takes
 from libra_planner.api.shown import Shown
-from libra_planner.api.training import refuse_unknown
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Place, SpecError, closest, shown
 from libra_planner.fabric.cluster import (
@@ -32,6 +33,25 @@ from libra_planner.views.cluster import cluster_blocks, cluster_payload, known_c
 
 PART_KINDS = (NIC, SWITCH, *MEDIA)
 """Kinds of which parts can be named."""
+_SPEED = Text("a speed such as 400Gbps")
+OF_NETWORKS: dict[str, Kind] = {
+    "hosts": Whole(*allowed.HOSTS),
+    "nic": _SPEED,
+    "port": _SPEED,
+    "port_up": _SPEED,
+    "npus_per_host": Whole(*allowed.NPUS_PER_HOST),
+    "nics_per_host": Whole(*allowed.NICS_PER_HOST),
+    "radix": Whole(*allowed.RADIX),
+    "taper": Each(Number(*allowed.TAPER)),
+    "wiring": OneOf(WIRINGS),
+    "planes": Whole(*allowed.PLANES),
+    "reserve": Whole(*allowed.RESERVE),
+    "management_links": Whole(*allowed.MANAGEMENT_LINKS),
+    "host_ports_per_leaf": Whole(*allowed.HOST_PORTS_PER_LEAF),
+    "transceivers_per_fibre": Whole(*allowed.TRANSCEIVERS_PER_FIBRE),
+    "part": Each(Text("a text such as 'switch=switch-64x400g'")),
+}
+"""What arguments of networks take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,7 +214,7 @@ def _speed(
         raise SpecError(*(replace(fault, place=Place(flag)) for fault in error.faults)) from None
 
 
-@pythonic
+@takes(OF_NETWORKS, sized_network)
 def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **asked: Any) -> Network:
     """Size the network of a cluster: switches, cables, transceivers, power and price.
 
@@ -219,5 +239,6 @@ def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **ask
     <Network: 256 hosts, 75 switches, 3,112 cables; $13.10M>
     """
     refuse_unknown("network", asked, tuple(inspect.signature(sized_network).parameters))
-    tapers = (taper,) if isinstance(taper, int | float) else tuple(taper)
+    asked |= {"part": (part,)} if isinstance(part := asked.get("part"), str) else {}
+    tapers = tuple(taper) if isinstance(taper, Iterable) else (taper,)
     return sized_network(hosts=hosts, nic=nic, taper=tuple(map(float, tapers)), **asked)

@@ -9,10 +9,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from libra_planner.api.given import pythonic
+from libra_planner import allowed
+from libra_planner.allowed import Flag, Kind, Number, OneOf, Text, Whole
+from libra_planner.api.given import path_given, refuse_unknown, takes
 from libra_planner.api.shown import Shown
-from libra_planner.api.training import refuse_unknown
-from libra_planner.errors import SpecError, located
+from libra_planner.errors import Fault, SpecError, located
 from libra_planner.files import write_files
 from libra_planner.inputs import runs
 from libra_planner.inputs.kernel_rows import KernelRow, kernel_row
@@ -53,6 +54,27 @@ SHAPE = {
     "head_dim_v": "head_dim_v",
 }
 """Columns of a file of kernels, by the options and arguments that give the same."""
+OF_SYSTEMS: dict[str, Kind] = {
+    "system": Text("an NPU such as 'h100-sxm', or the file of a system"),
+    "kind": Text("a collective such as 'all-reduce'"),
+    "size_bytes": Number(*allowed.BYTES),
+    "nodes": Whole(*allowed.NODES),
+    "npus_per_node": Whole(*allowed.NPUS_PER_NODE),
+    "nics": Text("a text such as '8x400Gbps'"),
+    "interconnect": OneOf(allowed.INTERCONNECTS),
+}
+"""What arguments of collectives on named systems take."""
+_NPU = Text("an NPU such as 'h100-sxm'")
+OF_KERNELS: dict[str, Kind] = {
+    **dict.fromkeys(SHAPE, Whole(*allowed.KERNEL_COUNT)),
+    "op": Text("a kernel such as 'gemm'"),
+    "npu": _NPU,
+    "dtype": Text("a data type such as 'bf16'"),
+    "way": OneOf(allowed.PASSES),
+    "causal": Flag(),
+    "burst": Flag(),
+}
+"""What arguments of kernels take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,10 +168,12 @@ def answered_collective(
     notes = (*assumed, *([extrapolated(beyond)] if beyond else ()))
     if ranks.n_domains > 1:
         notes = (_NO_TAPER, *notes)
-    return SystemCollective(runs.Run(runs.kind_named(kind), size_bytes, ranks, **law), notes)
+    with located("--kind"):
+        named = runs.kind_named(kind)
+    return SystemCollective(runs.Run(named, size_bytes, ranks, **law), notes)
 
 
-@pythonic
+@takes(OF_SYSTEMS)
 def system_collective(
     system: str,
     kind: str,
@@ -225,7 +249,7 @@ def answered_kernel(
     return Kernel(replace(row, call=replace(row.call, is_burst=burst)))
 
 
-@pythonic
+@takes(OF_KERNELS)
 def kernel(
     op: str,
     *,
@@ -266,7 +290,16 @@ def kernel(
     refuse_unknown("kernel", shape, tuple(SHAPE))
     cells = {SHAPE[name]: str(value) for name, value in shape.items()}
     cells |= {"gpu_type": npu, "op": op, "dtype": dtype, "pass": way, "causal": str(causal)}
-    return answered_kernel(cells, catalogue, burst=burst)
+    try:
+        return answered_kernel(cells, catalogue, burst=burst)
+    except SpecError as error:
+        raise type(error)(*map(_of_argument, error.faults)) from None
+
+
+def _of_argument(fault: Fault) -> Fault:
+    """A fault of a column as one of its argument."""
+    columns = {column: name for name, column in SHAPE.items()} | {"gpu_type": "npu", "pass": "way"}
+    return replace(fault, path=columns.get(fault.path, fault.path))
 
 
 @dataclass(frozen=True, repr=False)
@@ -353,7 +386,8 @@ def _fits(
     from libra_planner.studies.kernel_calibration import kernel_refit, read_measured_kernels
     from libra_planner.studies.step_calibration import read_measured_steps, runs_npu, step_refit
 
-    npu = _npu(cluster.npu) if cluster.npu else None
+    with located("--npu"):
+        npu = _npu(cluster.npu) if cluster.npu else None
     found, notes = Refits(), list[str]()
     if logs:
         measured = read_measured_runs(logs, cluster)
@@ -407,7 +441,7 @@ def _as_of(text: str | None) -> str:
         raise SpecError.at("--as-of", str(error)) from None
 
 
-@pythonic
+@takes(OF_SYSTEMS, calibrated)
 def calibrate(output: str | Path, **asked: Any) -> Calibration:
     """Fit the model's constants to measurements of a cluster, and write a system file.
 
@@ -423,4 +457,7 @@ def calibrate(output: str | Path, **asked: Any) -> Calibration:
         For files that are wrong, or too few measurements.
     """
     refuse_unknown("calibrate", asked, tuple(inspect.signature(calibrated).parameters))
+    path_given(output, "calibrate", "the system file to write", "a path")
+    logs = asked.get("nccl") or ()
+    asked |= {"nccl": (logs,) if isinstance(logs, str | Path) else logs}
     return calibrated(output, **asked)

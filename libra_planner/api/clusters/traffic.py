@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from libra_planner.api.flow_lists import flows
-from libra_planner.api.given import Settings, path_given, pythonic, setting_texts
+from libra_planner.api.flow_lists import OF_FLOWS, flows
+from libra_planner.api.given import (
+    OF_LINKS,
+    Settings,
+    path_given,
+    policy_of,
+    pythonic,
+    refuse_unknown,
+    setting_texts,
+    takes,
+)
 from libra_planner.api.shown import Shown
-from libra_planner.api.training import refuse_unknown
 from libra_planner.check.degraded import JobReport, SharedFabric
 from libra_planner.check.measured import MeasuredReport, measured_report
 from libra_planner.check.report import RoutedList
-from libra_planner.errors import located
+from libra_planner.errors import Fault, SpecError, located
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_hops
 from libra_planner.reading.bundled import given_file
@@ -54,7 +62,7 @@ class ComparedFlows(Shown):
         return flow_view.compared_payload(self.routed)
 
 
-@pythonic
+@takes(OF_FLOWS, flows)
 def compared_flows(fabric: str | Path, flow_list: str | Path, **asked: Any) -> ComparedFlows:
     """Route a list of flows by every policy that finds paths, with their usual options.
 
@@ -68,6 +76,7 @@ def compared_flows(fabric: str | Path, flow_list: str | Path, **asked: Any) -> C
     SpecError
         For a file that is wrong, or flows that no path joins.
     """
+    refuse_unknown("compared_flows", asked, tuple(OF_FLOWS))
     names = [kind.name for kind in POLICIES.values() if kind.finds_paths]
     return ComparedFlows(tuple(flows(fabric, flow_list, name, **asked) for name in names))
 
@@ -150,7 +159,7 @@ class Jobs(Shown):
         return check_view.jobs_payload(*found, statistics=self.question.statistics)
 
 
-@pythonic
+@takes(OF_LINKS, LinkQuestion)
 def check_jobs(
     plans: Sequence[str | Path],
     policy: str | Policy = "ecmp",
@@ -174,10 +183,12 @@ def check_jobs(
         For plans that are wrong or have no optimum, or do not agree on the fabric.
     """
     refuse_unknown("check_jobs", asked, _OF_JOBS)
-    for plan in [None] if isinstance(plans, str | Path) else plans:
+    listed = isinstance(plans, Sequence) and not isinstance(plans, str)
+    if listed and not plans:
+        raise SpecError(Fault("got no plans", "expected a list of them", "", "check_jobs"))
+    for plan in plans if listed else [None]:
         path_given(plan, "check_jobs", "a list of plans")
     overrides = setting_texts(settings)
-    chosen = policy if isinstance(policy, Policy) else Policy(policy)
-    question = LinkQuestion(chosen, overrides, **asked)
+    question = LinkQuestion(policy_of(policy), overrides, **asked)
     names = tuple(given_file(plan) for plan in plans)
     return Jobs(names, question, *checked_jobs(names, question))

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import abspath
 from typing import Any
 
-from libra_planner.cli.arguments import times
+from libra_planner import allowed
+from libra_planner.cli.arguments import networks, times
 from libra_planner.cli.arguments.helping import PROGRAM, examples_text, usage
 from libra_planner.cli.arguments.making import (
     BANDWIDTH,
+    DAY,
     JSON,
-    MANY,
+    PRICES,
     Argument,
     Arguments,
     Commands,
@@ -38,17 +40,13 @@ def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
     return text("--set", "KEY=VALUE", what, **more), JSON
 
 
-_PRICES = "CSV or YAML file of your quotes, merged over price books, parts and NPUs"
-_DAY = "day on which the quotes must hold, YYYY-MM-DD"
-
-
 def _quotes() -> tuple[Argument, ...]:
     """The user's prices, as settings of a plan; the file is in the working directory."""
     more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
     file = "quotes={}".format
     return (
-        text("--prices", "QUOTES", _PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
-        text("--as-of", "DAY", _DAY, type="as_of={}".format, **more),
+        text("--prices", "QUOTES", PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
+        text("--as-of", "DAY", DAY, type="as_of={}".format, **more),
     )
 
 
@@ -64,32 +62,34 @@ _SEEDS = (
     "where flows are very many"
 )
 _DRAWS = (
-    number("--seeds", 1, MANY, _SEEDS),
-    number("--seed", 0, 2**32 - 1, "seed of one routing, or with --seeds of the first"),
+    number("--seeds", *allowed.SEEDS, _SEEDS),
+    number("--seed", *allowed.SEED, "seed of one routing, or with --seeds of the first"),
 )
 _PLACEMENT = "of the job's NPUs (default: the plan's, else contiguous)"
 _SOURCE_PORTS = "UDP source ports: each queue pair its own, or one for all (default: the plan's)"
 _TRAFFIC = (
     *_DRAWS,
-    number("--queue-pairs", 1, 128, "per connection (default: the plan's, else 1)"),
-    number("--npus-per-address", 1, 1024, "that share an IP address (default: same)"),
-    choice("--source-ports", ("own", "shared"), _SOURCE_PORTS),
-    choice("--placement", ("contiguous", "rail", "random"), _PLACEMENT),
+    number("--queue-pairs", *allowed.QUEUE_PAIRS, "per connection (default: the plan's, else 1)"),
+    number(
+        "--npus-per-address", *allowed.NPUS_PER_ADDRESS, "that share an IP address (default: same)"
+    ),
+    choice("--source-ports", allowed.SOURCE_PORTS, _SOURCE_PORTS),
+    choice("--placement", allowed.PLACEMENTS, _PLACEMENT),
 )
 
 
 def _failures(when: str, most: int, default: int | None = 0) -> tuple[Argument, ...]:
     cables, spines = f"cables between switches that fail, {when}", f"spines that fail, {when}"
     return (
-        number("--fail-links", 0, MANY, cables, default=default),
-        number("--fail-spines", 0, MANY, spines, default=default),
+        number("--fail-links", *allowed.FAILED, cables, default=default),
+        number("--fail-spines", *allowed.FAILED, spines, default=default),
         number("--busiest", 0, most, "busiest links to show; default 5", default=5),
     )
 
 
 def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterable[Argument]:
     """How flows find their paths."""
-    from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, option_words
+    from libra_planner.routing.policy import OPTIONS, POLICIES, option_words
 
     *others, last = POLICIES
     what = f"{before}{', '.join(others)} or {last}{after}"
@@ -97,7 +97,7 @@ def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterab
     for option in OPTIONS:
         flag, what = flag_of(option), option_words(option)
         if option == "hash":
-            yield choice(flag, HASHES, what)
+            yield choice(flag, allowed.HASHES, what)
         elif option == "time_limit":
             yield text(flag, "S", what, type=float)
         else:
@@ -134,9 +134,6 @@ def _evaluate() -> Arguments:
     return *_PLAN, text("--bandwidth", "B1,B2,...", BANDWIDTH, required=True)
 
 
-_ALGORITHMS = ("library", "fastest", "compare")
-
-
 def _check() -> Arguments:
     what = f"{_PLAN_FILE}; several are jobs that share the outermost dimension"
     once = "also every single cable, spine and core failed, by kind and worst first"
@@ -148,21 +145,26 @@ def _check() -> Arguments:
         given("plans", "PLAN", what, PLANS, nargs="+"),
         *_settings(),
         text("--bandwidth", "B1,B2,...", f"{BANDWIDTH}; without it the plan's optimum"),
-        *_failures("drawn for every seed", MANY),
+        *_failures("drawn for every seed", allowed.MANY),
         switch("--n-1", once, dest="single_failures"),
         text("--trace", "SRC-DST", "show one flow hop by hop"),
         _GROUPS,
         Titled("routing", [*_policy("--policy", after="; default ecmp", default="ecmp")]),
         Titled(
             "traffic",
-            [*_TRAFFIC, choice("--algorithms", _ALGORITHMS, algorithms, default=_ALGORITHMS[0])],
+            [
+                *_TRAFFIC,
+                choice(
+                    "--algorithms", allowed.ALGORITHMS, algorithms, default=allowed.ALGORITHMS[0]
+                ),
+            ],
         ),
         Titled("prices", _quotes()),
     )
 
 
 def _pareto() -> Arguments:
-    points = number("--points", 2, 1000, "2 to 1000 points; default 25", default=25)
+    points = number("--points", *allowed.POINTS, "2 to 1000 points; default 25", default=25)
     return *_PLAN, switch("--csv", "print CSV (instead of --json)"), points
 
 
@@ -184,42 +186,6 @@ def _flows() -> Arguments:
         JSON,
         Titled("routing", [*_DRAWS, *_policy("--policy", after="; default ecmp"), compare]),
         Titled("a measured fabric", [hops, interfaces]),
-    )
-
-
-def _fabric() -> Arguments:
-    from libra_planner.fabric.cluster import WIRINGS
-
-    taper = (
-        "bandwidth down over bandwidth up of neighbouring tiers, from the leaf out: 1, or 1,7 for "
-        "7:1 between spine and core"
-    )
-    port_up = "of a link between switches (default: a port's)"
-    per_fibre = "transceivers of a cable: 2, or 1 for modules of two links (twin-port cages)"
-    part = (
-        "part that is bought, such as switch=switch-64x400g, of kind nic, switch, optic, copper or "
-        "active_optical; others are chosen by price; repeatable"
-    )
-    return (
-        number("--hosts", 1, MANY, "servers to join", required=True),
-        number("--npus-per-host", 1, 1024, "each with a NIC of its own; default 8", default=8),
-        number("--nics-per-host", 1, 1024, "where NPUs share NICs, or have several"),
-        text("--nic", "SPEED", "of one NIC over all planes, such as 400Gbps", required=True),
-        number("--radix --switch-radix", 2, 4096, "ports of a switch; default 64", default=64),
-        text("--port", "SPEED", "of a switch's port (default: a NIC's in one plane)"),
-        text("--port-up", "SPEED", port_up),
-        text("--taper", "T1[,T2]", taper, default="1"),
-        choice("--wiring", WIRINGS, "how leaves serve the NICs", default=WIRINGS[0]),
-        number("--planes", 1, 64, "equal networks that share every NIC's bandwidth", default=1),
-        number("--reserve", 0, MANY, "positions of hosts that stay free", default=0),
-        number("--management-links", 0, MANY, "links to the fabric's managers", default=0),
-        number("--host-ports-per-leaf", 1, 4096, "at most, where racks are the limit"),
-        number("--transceivers-per-fibre", 1, 2, per_fibre, default=2),
-        text("--part", "KIND=NAME", part, action="append", default=[]),
-        text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
-        text("--prices", "QUOTES", _PRICES),
-        text("--as-of", "DAY", _DAY),
-        JSON,
     )
 
 
@@ -273,7 +239,7 @@ def _report() -> Arguments:
         text("--baseline", "DESIGN", baseline),
         text("--tokens", "N", "tokens of a training run, such as 15e12; default 1e12"),
         text("--check", "POLICY", "route the collectives over the links, such as ecmp"),
-        number("--seeds", 1, 1000, seeds),
+        number("--seeds", *allowed.REPORT_SEEDS, seeds),
         text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
         switch("--allow-missing", "total without the parts that have no price"),
         *_settings("every plan"),
@@ -351,7 +317,7 @@ COMMANDS: Commands = {
     "calibrate": ("times.calibrate:calibrate", _REFIT, times.calibrate),
     "sweep": ("", _MANY_PLANS, lambda: SWEEP_ACTIONS),
     "flows": ("flows:flows", _FLOW_LIST, _flows),
-    "fabric": ("fabric:fabric", _NETWORK, _fabric),
+    "fabric": ("fabric:fabric", _NETWORK, networks.fabric),
     "report": ("report:report", _DESIGNS, _report),
     "list": ("bundled:list_bundled", "List what is bundled.", _list),
     "schema": ("bundled:schema", _FORMAT, _schema),

@@ -26,9 +26,6 @@ Arguments = Iterable[Argument | list[Argument] | Titled]
 Commands = Mapping[str, tuple[str, str, Callable[[], "Arguments | Commands"]]]
 """By name: a command's function (``module:function``), what it does, and what it takes."""
 
-MANY = 10**6
-"""The most that most counts are taken for."""
-
 
 def whole(least: int, most: int) -> Callable[[str], int]:
     """What reads a whole number of an option."""
@@ -130,3 +127,7 @@ BANDWIDTH = "GB/s per NPU of every dimension, innermost first"
 """What a list of bandwidths is."""
 JSON = switch("--json", "print one JSON object")
 """How to get JSON."""
+PRICES = "CSV or YAML file of your quotes, merged over price books, parts and NPUs"
+"""What a file of quotes is."""
+DAY = "day on which the quotes must hold, YYYY-MM-DD"
+"""What the day of quotes is."""

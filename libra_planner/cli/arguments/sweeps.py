@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from libra_planner import allowed
 from libra_planner.cli.arguments.making import (
     JSON,
     Arguments,
@@ -25,7 +26,7 @@ def _sweep_run() -> Arguments:
         _SWEEP,
         text("-o --output", "DIR", directory, required=True),
         [
-            number("--workers", 0, 1024, workers, default=0),
+            number("--workers", *allowed.WORKERS, workers, default=0),
             text("--scheduler", "tcp://HOST:PORT", "a dask scheduler to use"),
         ],
         switch("--json-progress", "print one JSON object per update"),
@@ -46,7 +47,7 @@ def _sweep_show() -> Arguments:
         _DIRECTORY,
         [
             switch("--pareto", "frontier of time and cost"),
-            number("--top", 1, 10**9, "best N designs (default 10)"),
+            number("--top", *allowed.BEST, "best N designs (default 10)"),
             text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
             text("--group-by", "AXIS", "best design for each value of an axis"),
         ],
@@ -66,7 +67,7 @@ def _sweep_show() -> Arguments:
 
 
 def _sweep_design() -> Arguments:
-    row = number("row", 0, 10**12, "number of the row", metavar="ROW")
+    row = number("row", *allowed.ROW, "number of the row", metavar="ROW")
     to = text("-o --output", "PLAN", "plan to write (- for stdout)", required=True)
     return _DIRECTORY, row, to, switch("--force", "write over a file that is there; .bak keeps it")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from libra_planner import allowed
 from libra_planner.cli.arguments.making import (
     BANDWIDTH,
     JSON,
-    MANY,
     Argument,
     Arguments,
     Titled,
@@ -27,7 +27,7 @@ def collective() -> Arguments:
         "none)"
     )
     split = "balanced: also the best split of the data over orders of the dimensions"
-    kinds, schedules = ("hierarchical", "balanced"), ("hierarchical", "ring", "direct")
+    kinds, schedules = ("hierarchical", "balanced"), allowed.COLLECTIVE_SCHEDULES
     size = "full vector, such as 64MiB (for an all-gather the gathered result)"
     system = (
         "instead of TOPOLOGY: as measured on nodes of an NPU, such as h100-sxm, or on your own "
@@ -44,10 +44,10 @@ def collective() -> Arguments:
         text("--algorithms", "A1,A2,...", blocks),
         text("--csv", "CASES", "file of collectives; the other values become its defaults"),
         text("--system", "NPU", system),
-        number("--nodes", 1, MANY, "of a --system; default 1"),
-        number("--npus-per-node", 1, 1024, "that take part; default: all of a node"),
+        number("--nodes", *allowed.NODES, "of a --system; default 1"),
+        number("--npus-per-node", *allowed.NPUS_PER_NODE, "that take part; default: all of a node"),
         text("--nics", "NxSPEED", "of a node of a --system, such as 8x400Gbps; default: the usual"),
-        choice("--interconnect", ("infiniband", "ethernet"), "default infiniband"),
+        choice("--interconnect", allowed.INTERCONNECTS, "default infiniband"),
         text("--clock-ns", "NS", clock, default="1"),
         switch("--in-network", "switches reduce (all-reduce)"),
         choice("--schedule", schedules, "who sends to whom; ideal figures only", default=None),
@@ -68,7 +68,7 @@ def calibrate() -> Arguments:
         text("--runs", "CSV", "measured training runs, as train --csv reads them"),
         text("--npu", "NPU", npu),
         text("--nics", "NxSPEED", "of a node, such as 8x400Gbps"),
-        choice("--interconnect", ("infiniband", "ethernet"), network),
+        choice("--interconnect", allowed.INTERCONNECTS, network),
         text("--kind", "KIND", kind),
         text("--name", "NAME", "of the system (default: the name of the file)"),
         text("--as-of", "DAY", "day of the measurements, YYYY-MM-DD; default today"),
@@ -95,7 +95,7 @@ def kernels() -> Arguments:
         "--rows": "of norms, softmax and activations",
         "--cols": "numbers of a row",
     }
-    shape = [number(name, 1, 10**12, what) for name, what in counts.items()]
+    shape = [number(name, *allowed.KERNEL_COUNT, what) for name, what in counts.items()]
     return (
         text("--csv", "KERNELS", "file of kernels; adds predicted_time_s and message"),
         text("--npu", "NPU", "such as h100-sxm"),
@@ -103,14 +103,13 @@ def kernels() -> Arguments:
         *shape,
         switch("--causal", "attention in which a token sees only those before it"),
         text("--dtype", "TYPE", "bf16 (default), fp16, fp8 ...", default="bf16"),
-        choice("--pass", ("fwd", "bwd", "fwd+bwd"), "default fwd", default="fwd", dest="way"),
+        choice("--pass", allowed.PASSES, "default fwd", default="fwd", dest="way"),
         switch("--burst", burst),
         text("--catalogue", "FILE", "NPU catalogue: a name or a path"),
         JSON,
     )
 
 
-_MOST = 10**7
 _RUN = {
     "--gpus --npus": "NPUs in all; default: the product of the degrees",
     "--global-batch": "sequences per step",
@@ -138,7 +137,9 @@ _SHAPE = {
 }
 _TAPER = (
     text("--taper --oversubscription", "T", "links down over links up of a leaf; default 1"),
-    number("--nodes-per-leaf", 1, _MOST, "where there is a taper; default: up to 32 that fit"),
+    number(
+        "--nodes-per-leaf", *allowed.RUN_COUNT, "where there is a taper; default: up to 32 that fit"
+    ),
 )
 """Of the network of the NICs."""
 
@@ -148,10 +149,9 @@ def train() -> Arguments:
     yield text("--model", "NAME", "bundled model, workload file, or any name with --layers ...")
     yield text("--npu", "NAME", "such as h100-sxm: list npus")
     yield from _counts(_RUN)
-    types = ("bf16", "fp16", "fp8", "fp4")
-    yield choice("--dtype", types, "of matrix multiplies; default bf16")
+    yield choice("--dtype", allowed.MATRIX_TYPES, "of matrix multiplies; default bf16")
     full = "scores counted in model FLOP/s: full (default, as Megatron) or causal (half)"
-    yield choice("--attention-flops", ("full", "causal"), full, default="full")
+    yield choice("--attention-flops", allowed.ATTENTION_FLOPS, full, default="full")
     yield text("--csv", "RUNS", "table of runs; adds predictions and a message to every row")
     yield JSON
     yield Titled("parallelism", [*_parallelism()])
@@ -162,15 +162,14 @@ def train() -> Arguments:
 
 
 def _counts(known: Mapping[str, str]) -> Iterator[Argument]:
-    return (number(names, 1, _MOST, what) for names, what in known.items())
+    return (number(names, *allowed.RUN_COUNT, what) for names, what in known.items())
 
 
 def _parallelism() -> Iterator[Argument | list[Argument]]:
     yield from _counts(_DEGREES)
     yield text("--microbatch", "N", "sequences of a microbatch; auto: the fastest that fits")
-    yield choice("--zero", ("0", "1", "2", "3"), "ZeRO stage (3: FSDP); default: the library's")
-    recompute = ("none", "selective", "full")
-    yield choice("--recompute", recompute, "of activations; default: the library's")
+    yield choice("--zero", allowed.ZERO_STAGES, "ZeRO stage (3: FSDP); default: the library's")
+    yield choice("--recompute", allowed.RECOMPUTED, "of activations; default: the library's")
     yield [
         switch("--sequence-parallel", "split norms over tp", default=None),
         switch(
@@ -187,12 +186,11 @@ def _parallelism() -> Iterator[Argument | list[Argument]]:
         "whose defaults hold: megatron-core (default), nemo, "
         "megatron-2021, megatron-lm, deepspeed, megascale, deepseek, fsdp or internevo",
     )
-    yield choice("--schedule", ("1f1b", "zb-h1", "zb-h2"), "of the pipeline; default 1f1b")
+    yield choice("--schedule", allowed.PIPELINE_SCHEDULES, "of the pipeline; default 1f1b")
 
 
 def search() -> Arguments:
     """Of ``search``."""
-    types = ("bf16", "fp16", "fp8", "fp4")
     nics = "cluster: list clusters; or NICs of a node, such as 8x400Gbps"
     plan = "plan of a whole model: its strategy and fabric are chosen; instead of --model ..."
     settings = "override a value of the plan"
@@ -201,16 +199,20 @@ def search() -> Arguments:
         text("--set", "KEY=VALUE", settings, dest="settings", action="append", default=[]),
         text("--model", "NAME", "bundled model, or workload file"),
         text("--npu", "NAME", "such as h100-sxm: list npus"),
-        number("--gpus --npus", 1, _MOST, "NPUs in all"),
+        number("--gpus --npus", *allowed.RUN_COUNT, "NPUs in all"),
         text("--global-batch", "N[,N...]", "sequences per step; the best of several is found"),
-        number("--seq", 1, _MOST, "tokens of a sequence; default: the model's"),
-        choice("--dtype", types, "of matrix multiplies; default bf16"),
+        number("--seq", *allowed.RUN_COUNT, "tokens of a sequence; default: the model's"),
+        choice("--dtype", allowed.MATRIX_TYPES, "of matrix multiplies; default bf16"),
         text("--library", "NAME", "whose defaults hold; default megatron-core"),
         text("--fabric", "NAME", nics),
         *_TAPER,
-        number("--top", 1, 1000, "strategies to rank; default 5"),
+        number("--top", *allowed.STRATEGIES, "strategies to rank; default 5"),
         switch("--pareto", "of a plan: the fastest strategy and network at each cost"),
-        number("--points", 2, 1000, "of --pareto; default 25; of prices: bill all options count"),
+        number(
+            "--points",
+            *allowed.POINTS,
+            "of --pareto; default 25; of prices: bill all options count",
+        ),
         switch("--csv", "print --pareto as CSV (instead of --json)"),
         JSON,
     )

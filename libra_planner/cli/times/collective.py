@@ -7,6 +7,7 @@ import csv
 import sys
 from functools import partial
 
+from libra_planner import allowed
 from libra_planner.api.clusters.cases import answered_systems
 from libra_planner.api.collectives import Collective, solved_collective
 from libra_planner.cli.arguments.making import flag_of
@@ -17,7 +18,6 @@ from libra_planner.inputs import runs
 
 _FLAGS = ("--kind", "--size", "TOPOLOGY", "--bandwidth", "--latency-ns", "--chunks", "--algorithms")
 """What gives the values that have a column of their own in a file, in its order."""
-_MOST_CLOCK_NS = 1e6
 _ADDED = ("time_s", "ideal_time_s")
 _ADDED_BALANCED = ("balanced_time_s", "balanced_gain", "aggregate_bound_s")
 
@@ -41,7 +41,7 @@ def collective(options: argparse.Namespace) -> None:
         if text is not None
     }
     clock = inputs.Given(options.clock_ns, Place("--clock-ns"))
-    clock_ns = inputs.parse_number(clock, 0.0, _MOST_CLOCK_NS)
+    clock_ns = inputs.parse_number(clock, *allowed.CLOCK_NS)
     balanced = options.scheduler == "balanced"
     inside = {"in_network": options.in_network, "schedule": options.schedule}
     solve = partial(solved_collective, clock_ns=clock_ns, balanced=balanced)

@@ -65,6 +65,10 @@ def short(values: Sequence[Any], axis: str) -> list[str]:
 
 _WIDTH_PT, _HEIGHT_PT = 4.6, 9.5
 """Of a letter of a label and of its line."""
+_MARKER = 5
+"""Of a marker from its middle, the largest."""
+_FAR = (0, 10, 24, 40)
+"""How much farther than beside its point a label may stand, nearest first."""
 _SURE = 3
 """Labels that a reader looks for: of the fastest, the cheapest and the best per dollar."""
 
@@ -98,7 +102,7 @@ def free_places(
     more = np.empty((0, 2)) if others is None else others
     for i, ((x, y), name) in enumerate(zip(spots, names, strict=True)):
         width = _WIDTH_PT * len(name)
-        sides = ((dx, dy, x + dx, y + dy) for dx, dy in _offsets(width))
+        sides = ((dx, dy, x + dx, y + dy) for dx, dy in _offsets(width, is_sure=i < _SURE))
         boxes = ((dx, dy, (left, low, left + width, low + _HEIGHT_PT))
                  for dx, dy, left, low in sides)  # fmt: skip
         free = [
@@ -116,13 +120,14 @@ def free_places(
 def _n_inside(box: Sequence[float], spots: Any) -> int:
     """Points that a box covers, or nearly."""
     x, y = spots.T
-    is_inside = (x > box[0] - 3) & (x < box[2] + 3) & (y > box[1] - 3) & (y < box[3] + 3)
+    left, low, right, high = box[0] - _MARKER, box[1] - _MARKER, box[2] + _MARKER, box[3] + _MARKER
+    is_inside = (x > left) & (x < right) & (y > low) & (y < high)
     return int(np.count_nonzero(is_inside))
 
 
-def _offsets(width: float) -> Iterator[tuple[float, float]]:
-    """Places of a label around its point, best first."""
-    for far in (0, 10):
+def _offsets(width: float, *, is_sure: bool) -> Iterator[tuple[float, float]]:
+    """Places of a label around its point, best first; far ones for labels that must be there."""
+    for far in _FAR if is_sure else _FAR[:2]:
         up, down = 6 + far, -6 - _HEIGHT_PT - far
         yield from ((-width / 2, up), (6 + far, up - 3), (6 + far, -_HEIGHT_PT / 2))
         yield from ((-width / 2, down), (6 + far, down + 3), (-width - 6 - far, up - 3))

@@ -46,6 +46,8 @@ _SETTINGS: Any = {
 }
 _PER_MILLION = 1e-6
 _MOST_COLOURS = 8
+_HEIGHT, _WORDS = 5.4, 1.2
+"""Inches of a picture, and of a sentence in its place."""
 _MOST_WORKS = 8
 """Models of which each has a figure of its own."""
 _SIZES = (14, 36, 70)
@@ -110,11 +112,19 @@ def panels(
 ) -> list[Any]:
     """Draw what :func:`plot` writes on a new matplotlib figure; its axes, one for each model."""
     each = _few(works(results, x, y or "") if x else _apart(results, answer))
-    figure = new_figure(figsize=(9, 5.4 * len(each)), layout="constrained")
-    axes = list(figure.subplots(len(each), squeeze=False).flat)
+    heights = [_HEIGHT] * len(each) if x else _heights(Points.of(results, answer), each)
+    figure = new_figure(figsize=(9, sum(heights)), layout="constrained")
+    ratios = {"height_ratios": heights}
+    axes = list(figure.subplots(len(each), squeeze=False, gridspec_kw=ratios).flat)
     for one, work in zip(axes, each, strict=True):
         draw(results, one, x, y, answer, work, is_whole)
     return axes
+
+
+def _heights(points: Points, each: Sequence[Work]) -> list[float]:
+    """Inches for each model; few for one without anything to draw beside others."""
+    are_drawn = [points.of_work(work).has_optimum for work in each]
+    return [_HEIGHT if is_drawn or not any(are_drawn) else _WORDS for is_drawn in are_drawn]
 
 
 def draw(

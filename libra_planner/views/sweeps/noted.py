@@ -37,10 +37,12 @@ class Remark:
     ----------
     text : all of it, with what to do.
     short : its subject in a few words; empty where another remark has it.
+    is_shared : whether it is of all rows, and tells none from another.
     """
 
     text: str
     short: str = ""
+    is_shared: bool = False
 
 
 def plans_of(results: Results, row: int) -> Iterator[OpenedPlan]:
@@ -97,9 +99,10 @@ def _shared(notes: Sequence[tuple[str, bool]], rows: str) -> Iterator[Remark]:
     for place, (note, is_varied) in enumerate(notes[:_MOST_LINES]):
         such = ", with other numbers in some" if is_varied else ""
         short = "" if place else f"in {rows}: {', '.join(subjects[:_MOST_LINES])}"
-        yield Remark(f"In {rows}{such}: {note}", short)
+        yield Remark(f"In {rows}{such}: {note}", short, is_shared=True)
     if more := subjects[_MOST_LINES:]:
-        yield Remark(f"In {rows} also: {'; '.join(more)}. optimize of a row's plan has all of it")
+        also = f"In {rows} also: {'; '.join(more)}. optimize of a row's plan has all of it"
+        yield Remark(also, is_shared=True)
 
 
 def _subject(note: str) -> str:
@@ -108,7 +111,9 @@ def _subject(note: str) -> str:
     >>> _subject("tier node costs nothing in clos-2026: NPUs reach their server's switch")
     'tier node costs nothing in clos-2026'
     """
-    return textwrap.shorten(re.split(r"[:;] ", note)[0], _LETTERS, placeholder=" ...")
+    first, *others = re.split("(?<=[:;]) ", note)
+    subject = f"{first} {others[0]}" if others and " " not in first else first
+    return textwrap.shorten(subject.rstrip(":;"), _LETTERS, placeholder=" ...")
 
 
 def _read_notes(results: Results) -> Iterator[Remark]:

@@ -20,6 +20,7 @@ from libra_planner.sweeps.probe import (
     PROBES,
     QUOTES_KEY,
     conflict_words,
+    missing_tier_words,
     named_conflict,
     spread_rows,
     unused_quotes_words,
@@ -50,11 +51,12 @@ def remarks(results: Results) -> Iterator[str]:
 def folded(results: Results, where: str = "--remarks says why, and what to do") -> Iterator[str]:
     """The same in one line, which says where all of it is."""
     found = [*_remarks(results)]
-    if len(found) < 2:
-        yield from (one.text for one in found)
-        return
-    said = "; ".join(one.short for one in found if one.short)
-    yield f"Remarks: {said}. {where}"
+    own = [one for one in found if not one.is_shared]
+    if len(own) < 2:
+        yield from (one.text for one in own)
+    left = found if len(own) > 1 else [one for one in found if one.is_shared]
+    if said := "; ".join(one.short for one in left if one.short):
+        yield f"Remarks: {said}. {where}"
 
 
 def n_unbilled(results: Results) -> int:
@@ -90,7 +92,8 @@ def _remarks(results: Results) -> Iterator[Remark]:
     yield from _idle_axes(results)
     yield from _same_designs(results)
     yield from _band(results)
-    yield from note_remarks(results)
+    if "optimal" in results.statuses:
+        yield from note_remarks(results)
 
 
 def _idle_axes(results: Results) -> Iterator[Remark]:
@@ -190,7 +193,12 @@ def _infeasible(results: Results, row: int) -> Infeasible | None:
 
 
 def _filter(results: Results, reason: str) -> str:
-    """The filter that leaves designs out whose degree is no whole number; empty for others."""
+    """The filter that leaves designs out of a kind; empty for others.
+
+    Those whose degree is no whole number, and those whose fabric lacks a tier of a rule.
+    """
+    if words := missing_tier_words(reason):
+        return words
     key = re.search(r"([\w.]+): got \d+\.\d+, expected a whole number", reason)
     slots = {".".join(map(str, one)): one for one, *_ in results.manifest["spec"]["slots"]}
     if key is None or key[1] not in slots:
