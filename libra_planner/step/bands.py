@@ -43,6 +43,10 @@ nine of ten have the predicted order (docs/accuracy.md): errors that both share 
 """
 
 
+MOST_MEASURED_CHUNKS = 12
+"""Most chunks of a pipeline stage of the published runs that steps are held against."""
+
+
 def npu_family(npu_name: str) -> str:
     """Kind of an NPU, whatever its variant.
 

@@ -21,6 +21,7 @@ from libra_planner.step.bands import (
     FEW_RUNS,
     FLOOR_FRACTION,
     LEAST_ROWS,
+    MOST_MEASURED_CHUNKS,
     STEP_BANDS,
     STRATEGY_TIE_FRACTION,
     published_band,
@@ -124,6 +125,11 @@ def test_rows_that_say_enough_are_told() -> None:
         and not any(word in run.model for word in (*reasons, "Nemotron_3", "Nemotron-H"))
     ]
     assert len(STEPS) >= 0.95 * len(scorable)
+
+
+def test_no_published_run_has_more_chunks_than_the_note_says() -> None:
+    chunks = [int(one.planned.strategy.interleave) for one in STEPS]
+    assert max(chunks) == MOST_MEASURED_CHUNKS
 
 
 def test_bands_are_those_of_the_page() -> None:

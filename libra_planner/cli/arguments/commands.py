@@ -383,7 +383,8 @@ def _fill(parser: Any, arguments: Arguments | Commands, named: Sequence[str]) ->
     arguments = list(arguments)
     if isinstance(parser, argparse.ArgumentParser):
         parser.usage = usage(parser.prog, _single(arguments))
-        parser.options = {name: own for names, own in _single(arguments) for name in names}
+        options = {name: own for names, own in _single(arguments) for name in names}
+        vars(parser)["options"] = options  # What it says of one without a value.
     for one in arguments:
         if isinstance(one, Titled):
             _fill(parser.add_argument_group(one.title), one.arguments, named)

@@ -11,7 +11,11 @@ from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.plan.scale_up import experts_notes
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
-from libra_planner.step.bands import MEMORY_ERROR_FRACTION, STRATEGY_TIE_FRACTION
+from libra_planner.step.bands import (
+    MEMORY_ERROR_FRACTION,
+    MOST_MEASURED_CHUNKS,
+    STRATEGY_TIE_FRACTION,
+)
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.memory_use import is_certain
 from libra_planner.step.model_training import ModelTraining
@@ -112,6 +116,18 @@ def _memory_note(texts: Sequence[str], room_bytes: float | None) -> Iterator[str
         )
 
 
+def _chunks_note(shown: Sequence[Strategy]) -> Iterator[str]:
+    """Whether the first has more chunks than any run whose time is known."""
+    chunks = [int(one.interleave) for one in shown]
+    if chunks[0] > MOST_MEASURED_CHUNKS:
+        usual = next((i for i, n in enumerate(chunks, 1) if n <= MOST_MEASURED_CHUNKS), 0)
+        keeps = f"; row {usual} keeps to that" if usual else ""
+        yield (
+            f"The first has {chunks[0]} chunks a stage; published runs that such times are held "
+            f"against have {MOST_MEASURED_CHUNKS} at most{keeps}"
+        )
+
+
 def run_tie(run: PlannedRun, best: PlannedRun) -> bool | None:
     """Whether a strategy is a tie with the best (C23); ``None`` without a measured class."""
     if step_band_s(run) is None:
@@ -162,6 +178,7 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         yield table("", "", headings, rows, left=("recompute",), dispensable=narrow)
         yield from tie_note(ties)
         yield from _memory_note([row[-1] for row in rows], base.npu_memory_bytes)
+        yield from _chunks_note([run.strategy for run in runs])
     else:
         yield "[bold]No strategy fits.[/]"
     yield ""
@@ -320,6 +337,7 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         yield from tie_note(ties)
         yield from _thin_note(problem, found.best)
         yield from _memory_note([row[-1] for row in rows], _room_bytes(problem))
+        yield from _chunks_note([one.strategy for one in found.best])
         yield ""
     yield from verdict(found)
     yield from in_the_model(found)
