@@ -147,6 +147,12 @@ def _groups_line(groups: tuple[ClusterNetwork, float] | None, total_usd: float) 
     )
 
 
+def _modules_line(network: ClusterNetwork, n_per_fibre: int) -> str:
+    modules = network.transceivers(n_per_fibre)
+    places = ", ".join(f"{n:,} in {place}" for place, n in modules.items() if n)
+    return f"Transceivers, all cables fibres: [bold]{sum(modules.values()):,}[/] ({places})"
+
+
 def cluster_blocks(
     network: ClusterNetwork,
     bill: Bill,
@@ -172,9 +178,7 @@ def cluster_blocks(
     yield from _rails_line(bill, rails_usd, is_much=True)
     yield ""
     yield from _picture(network)
-    modules = network.transceivers(n_per_fibre)
-    places = ", ".join(f"{n:,} in {place}" for place, n in modules.items() if n)
-    yield f"Transceivers, all cables fibres: [bold]{sum(modules.values()):,}[/] ({places})"
+    yield _modules_line(network, n_per_fibre)
     yield ""
     yield _bill_table(bill)
     yield ""
