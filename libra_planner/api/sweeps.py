@@ -65,7 +65,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
 
     def blocks(self) -> Iterator[Block]:
         """The best designs of every objective."""
-        found = self.top(_MOST_ROWS)
+        found = self.distinct_top(_MOST_ROWS)
         yield f"{escape(self.headline())}; the best of each objective"
         yield from answer_blocks(
             found, self.axes, len(found.rows), axis_units(self), self.plan_cost

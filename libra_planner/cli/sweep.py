@@ -319,7 +319,8 @@ def _ranked(results: Results, options: argparse.Namespace) -> Answer | None:
         return results.pareto_with_fim() if options.fim else results.pareto()
     if options.top is None and (options.csv or _is_list(options)):
         return None
-    return results.top(options.top or _USUAL)
+    of_all = options.json or options.csv
+    return (results.top if of_all else results.distinct_top)(options.top or _USUAL)
 
 
 def _is_list(options: argparse.Namespace) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from operator import getitem
 from os import PathLike
 from pathlib import Path
@@ -299,12 +299,12 @@ class Results:
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
 
     def top(self, n: int) -> Answer:
-        """The best designs of each work and objective; of equals the cheaper one.
+        """The best designs of each work and objective; of equals the cheaper one."""
+        return self._best(self._shown(), [*self._works, cols.OBJECTIVE], self._rank(), n)
 
-        Of rows that only :attr:`idle_axes` tell apart the first one.
-        """
-        among = [*self._works, cols.OBJECTIVE]
-        return first_of_alike(self, n, partial(self._best, self._shown(), among, self._rank()))
+    def distinct_top(self, n: int) -> Answer:
+        """The same; of rows that only :attr:`idle_axes` tell apart the first one."""
+        return first_of_alike(self, n, self.top)
 
     @cached_property
     def idle_axes(self) -> list[str]:

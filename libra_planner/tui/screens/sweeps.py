@@ -332,7 +332,7 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
 
     results, best = Results.at(folder, None), None
     if view != "all":
-        best = results.top(_N_BEST) if view == "best" else results.pareto()
+        best = results.distinct_top(_N_BEST) if view == "best" else results.pareto()
     total = len(best.rows) if best else results.sql("SELECT count(*) FROM designs").rows[0][0]
     n_pages = max(-(-int(total) // N_PER_PAGE), 1)
     number = min(max(number, 0), n_pages - 1)

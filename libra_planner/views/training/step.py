@@ -130,7 +130,7 @@ def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     >>> import libra_planner as lp
     >>> plan = lp.load_plan("0e_rails_2to1")
     >>> [note.split(" in the")[0] for note in busy_notes(plan, [450e9, 50e9, 1e9])]
-    ['dim3 is busy for 77% of the step']
+    ['dim3 is busy for 74% of the step']
     >>> list(busy_notes(plan, [450e9, 50e9, 25e9]))
     []
     """
