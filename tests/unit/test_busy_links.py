@@ -31,6 +31,19 @@ def test_busy_spines_are_told_by_their_share_of_the_step() -> None:
     assert note.endswith("optimize PLAN --routing ecmp chooses for the links")
 
 
+def test_the_step_at_the_most_stretch_is_told_where_it_is_longer() -> None:
+    """The bandwidth through spines over 3.5, where the step is longer by 5 % or more."""
+    plan = lp.load_plan(PLAN)
+    for spine, is_told in ((2e9, True), (25e9, False)):
+        step_s, slow_s = (
+            float(plan.step_time.seconds([450e9, 50e9, x])) for x in (spine, spine / 3.5)
+        )
+        assert (slow_s >= 1.05 * step_s) == is_told
+        notes = list(busy_notes(plan, [450e9, 50e9, spine]))
+        said = f"the step would take {format_time(slow_s)} ({slow_s / step_s - 1:+.0%})"
+        assert [said in note for note in notes] == [True] * is_told
+
+
 def test_leaves_of_one_switch_offer_no_choice() -> None:
     """Thin ports of a leaf are as busy, but nothing there is hashed."""
     plan = lp.load_plan(PLAN)
