@@ -31,6 +31,7 @@ from libra_planner.units import format_usd
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
 from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
+from libra_planner.views.training.found import TIES_UNKNOWN
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
@@ -239,7 +240,9 @@ def _strategy_ties(results: Results) -> Iterator[Remark]:
     time = results.need(results.time_column)
     query = f"SELECT parallelism_found, min({time}) FROM designs WHERE {time} > 0 GROUP BY 1"
     times = sorted(seconds for text, seconds in results.sql(query).rows if text)
-    if len(times) > 1 and times[1] <= times[0] * (1 + STRATEGY_TIE_FRACTION):
+    if len(times) > 1 and not any(_band(results)):
+        yield Remark(TIES_UNKNOWN, f"{TIES_UNKNOWN[0].lower()}{TIES_UNKNOWN[1:]}")
+    elif len(times) > 1 and times[1] <= times[0] * (1 + STRATEGY_TIE_FRACTION):
         what = f"strategies within {STRATEGY_TIE_FRACTION:.0%} of each other are a tie"
         text = f"{what.capitalize()}: published runs tell no order; search PLAN ranks them"
         yield Remark(text, what)
