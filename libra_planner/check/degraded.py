@@ -170,23 +170,31 @@ def every_single_failure(
         For a design without links between switches.
     """
     dims = _layered(check.design)
-    labels = {dim: check.design.dimensions[dim].label for dim in dims}
+    design = check.design
     singles = [(dim, one) for dim, whole in dims.items() for one in clos.single_failures(whole)]
     is_sprayed = not policy.kind.keeps_flows_whole
-    kinds = [_alike(labels[dim], dims[dim], one, is_sprayed=is_sprayed) for dim, one in singles]
+    kinds = [
+        _alike(_label(design, dim, one), dims[dim], one, is_sprayed=is_sprayed)
+        for dim, one in singles
+    ]
     first = dict(zip(reversed(kinds), reversed(singles), strict=True))
     cases = (
-        (*_named(labels[dim], one), seed, {dim: clos.with_failed(dims[dim], one.links)})
+        (
+            *_named(_label(design, dim, one), one),
+            seed,
+            {dim: clos.with_failed(dims[dim], one.links)},
+        )
         for dim, one in first.values()
     )
     study = _study(check, policy, [seed], cases, n_cases=len(first), progress=progress)
     known = dict(zip(first, study.cases, strict=True))
     found = (
-        _copied(known[kind], _named(labels[dim], one)[1])
+        _copied(known[kind], _named(_label(design, dim, one), one)[1])
         for kind, (dim, one) in zip(kinds, singles, strict=True)
     )
     study = replace(study, cases=tuple(found))
-    cut_off = tuple(one for dim, whole in dims.items() for one in _cut_off(labels[dim], whole))
+    leaves = ((design.dimensions[dim].label, whole) for dim, whole in dims.items())
+    cut_off = tuple(one for label, whole in leaves for one in _cut_off(label, whole))
     worst_first = tuple(sorted(study.cases, key=lambda case: -case.step_time_s))
     return replace(study, cases=worst_first, cut_off=cut_off)
 
@@ -203,6 +211,13 @@ def _alike(label: str, whole: Clos, one: clos.SingleFailure, *, is_sprayed: bool
 def _copied(case: FailureCase, name: str) -> FailureCase:
     """A case by the name of another that is like it."""
     return case if case.name == name else replace(case, name=name, like=case.name)
+
+
+def _label(design: RealizedDesign, dim: int, one: clos.SingleFailure) -> str:
+    """The dimension whose parts in a check have what fails: of a stack, that of its tier (C13)."""
+    places = range(clos.SINGLE_PARTS.index(one.part) % 2 + 1, -1, -1)
+    built = ((place, design.dimensions[dim + place : dim + place + 1]) for place in places)
+    return next(found[0].label for place, found in built if found and found[0].place == place)
 
 
 def _named(label: str, one: clos.SingleFailure) -> tuple[str, str]:
