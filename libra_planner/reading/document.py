@@ -173,6 +173,8 @@ def parse_document(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = _place(file, mark) if mark else Place(file)
+        if mark and "\t" in _indent(text, mark.line):
+            raise SpecError(Fault("got a tab", "", "indent by spaces", "", place)) from None
         fix = "quote text that contains ': ' or starts with a special character"
         got = f"got malformed YAML ({error.problem or error.context})"
         raise SpecError(Fault(got, "", fix, "", place)) from None
@@ -182,6 +184,12 @@ def parse_document(text: str, file: str) -> Document:
     builder.document.value = builder.build(root, (), 0)
     refuse(builder.faults)
     return builder.document
+
+
+def _indent(text: str, line: int) -> str:
+    """What a line (from 0) begins with before its first letter; nothing behind the last line."""
+    found = "".join(text.splitlines()[line : line + 1])
+    return found[: len(found) - len(found.lstrip())]
 
 
 def parse_value(text: str, file: str) -> Any:

@@ -11,7 +11,7 @@ import libra_planner as lp
 from libra_planner.api.designs import Evaluated
 from libra_planner.cli.main import main
 from libra_planner.errors import Place, SpecError, UnitError
-from libra_planner.plan.options import nic_bytes_per_s
+from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
 from libra_planner.plan.steps.notes import in_order
 from libra_planner.studies.designs import bandwidth_bytes_per_s
 from libra_planner.units import format_time
@@ -111,6 +111,15 @@ def test_bandwidths_take_units_as_plans_do() -> None:
 def test_a_nic_without_a_unit_is_in_gigabits() -> None:
     with pytest.raises(UnitError, match=r"got '400' without a unit.*; write 400Gbps$"):
         nic_bytes_per_s("400")
+
+
+@pytest.mark.parametrize("nic", ["400G", "400g", "400 G"])
+def test_a_nic_of_so_many_g_is_told_its_unit(nic: str) -> None:
+    """Of other speeds G may be bytes, too."""
+    with pytest.raises(UnitError, match=rf"got '{nic}', expected .*; write 400Gbps$"):
+        nic_bytes_per_s(nic)
+    with pytest.raises(UnitError, match=r"write 400 Gbit/s for bits or 400 GB/s for bytes$"):
+        speed_bytes_per_s(nic)
 
 
 def test_strategies_that_are_searched_are_told_of_busy_links(run) -> None:
