@@ -95,6 +95,16 @@ def test_a_check_says_where_little_headroom_is_left(spine: str, run) -> None:
     assert ("little headroom" in shown) == (share >= 0.7)
 
 
+def test_a_group_that_is_faster_than_all_together_is_explained(run) -> None:
+    """A collective waits in each round for the slowest group there, which may be another one."""
+    given = ("check", PLAN, "--seeds", "1")
+    found = run(*given, "--json").payload
+    [built] = [one["realized_GBps"] for one in found["dimensions"] if one["dimension"] == "dim3"]
+    slow = [one for one in found["phases"] if one["dimension"] == "dim3"]
+    assert any(one["worst_collective_rate_GBps"] > 1.01 * built * one["efficiency"] for one in slow)
+    assert "worst GB/s: of the slowest group, over all its rounds" in run(*given).out
+
+
 def test_bandwidths_take_units_as_plans_do() -> None:
     plan, place = lp.load_plan(PLAN), Place("bandwidth")
     found = bandwidth_bytes_per_s("450, 400 Gbps, 25 GB/s", plan, place)
