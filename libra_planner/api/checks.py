@@ -158,7 +158,11 @@ class Check(_OnLinks):
         """What fails in every draw, in words."""
         asked = self.question
         counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
-        failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+        failed = [
+            f"{n} of the {what}s" if isinstance(n, str) else f"{n:,} {what}{'s' if n > 1 else ''}"
+            for what, n in counts.items()
+            if n
+        ]
         return " and ".join(failed)
 
     @property

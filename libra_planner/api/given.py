@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from libra_planner import allowed
-from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, refuse_wrong
+from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, WholeOrShare, refuse_wrong
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy, policy_with
@@ -59,7 +59,7 @@ OF_LINKS: dict[str, Kind] = {
     "seed": Whole(*allowed.SEED),
     "queue_pairs": Whole(*allowed.QUEUE_PAIRS),
     "npus_per_address": Whole(*allowed.NPUS_PER_ADDRESS),
-    "fail_links": Whole(*allowed.FAILED),
+    "fail_links": WholeOrShare(*allowed.FAILED),
     "fail_spines": Whole(*allowed.FAILED),
     "single_failures": Flag(),
     "trace": Text("a flow such as '0-8'"),

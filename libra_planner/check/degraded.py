@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from libra_planner.allowed import counted_share
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import Selection, placed_npus
@@ -126,7 +127,7 @@ def drawn_failures(
     check: LinkCheck,
     policy: Policy,
     *,
-    n_links: int = 0,
+    n_links: int | str = 0,
     n_spines: int = 0,
     seeds: Iterable[int] | None = None,
     progress: Progress | None = None,
@@ -136,7 +137,8 @@ def drawn_failures(
     Parameters
     ----------
     check : the design.
-    n_links, n_spines : cables between switches and spines that fail in each such dimension.
+    n_links, n_spines : cables between switches and spines that fail in each such dimension; of
+        cables also a share of that dimension's, such as ``5%``, rounded up.
     seeds : of the draws, and of the routing; by default 10 or fewer, by the number of flows.
     progress : called with finished and all seeds.
 
@@ -147,10 +149,14 @@ def drawn_failures(
     """
     listed = check.seeds(Policy(), seeds)
     dims = _layered(check.design)
+    n_cables = {dim: len(clos.cable_failures(whole)) for dim, whole in dims.items()}
+    lost = {
+        dim: {"n_links": counted_share(n_links, n), "n_spines": n_spines}
+        for dim, n in n_cables.items()
+    }
 
     def fabrics(seed: int) -> dict[int, Clos]:
-        lost = {"n_links": n_links, "n_spines": n_spines}
-        return {dim: clos.fail(whole, seed=seed + dim, **lost) for dim, whole in dims.items()}
+        return {dim: clos.fail(whole, seed=seed + dim, **lost[dim]) for dim, whole in dims.items()}
 
     cases = (("", f"seed {seed}", seed, fabrics(seed)) for seed in listed)
     return _study(check, policy, listed, cases, n_cases=len(listed), progress=progress)

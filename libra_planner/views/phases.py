@@ -289,7 +289,8 @@ def slowed_blocks(report: CheckReport) -> Iterator[Block]:
     """What routing slows, and what it does not; nothing where nothing runs."""
     slowed, same = phase_table(report), same_line(report)
     if slowed is not None:
-        yield from ("", slowed, *_rate_legend(report))
+        yield from ("", slowed)
+        yield from _rate_legend(report)
     if same:
         yield from (() if slowed is not None else ("",))
         yield same

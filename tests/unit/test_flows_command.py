@@ -224,7 +224,7 @@ def test_rates_of_collectives_by_hand(files, run) -> None:
     assert none["worst_collective_rate_GBps"] is None
 
 
-@pytest.mark.parametrize("failures", [(), ("--fail-links", "1")])
+@pytest.mark.parametrize("failures", [(), ("--fail-links", "1"), ("--fail-links", "1%")])
 def test_rates_of_collectives_over_seeds_are_means_of_those_of_each(failures, files, run) -> None:
     """Of the k-th worst, and of each collective's time."""
     line = ("flows", *files(), *failures, "--json")
