@@ -18,6 +18,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.step.memory_use import MemoryUse, fit_text
 from libra_planner.units import short_usd
 
 _MOST_ASSUMED = 0.5
@@ -43,6 +44,20 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
     return (*_of_quotes(used_in(comparison)), *found)
+
+
+def memory_texts(one: Candidate, of: str = "") -> Iterator[str]:
+    """Models that fit the NPUs of a design by less than such figures are off, in words.
+
+    Parameters
+    ----------
+    one : the design.
+    of : whose, such as " of D", behind the model's name where there are several.
+    """
+    memories = one.proposal.problem.step.memories
+    for name, use in memories.items():
+        if isinstance(use, MemoryUse) and use.fits and not use.is_certain:
+            yield fit_text(use, f" {name}{of}" if len(memories) > 1 else of)
 
 
 def broken_texts(one: Candidate) -> tuple[str, ...]:
@@ -165,6 +180,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"{assumed_text(one.bill)} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
+    yield from memory_texts(one, f" of {one.letter}")
     yield from order_texts(comparison)
     own = _used(one)
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
