@@ -60,6 +60,7 @@ from libra_planner.views.report.bills import (
     rates,
 )
 from libra_planner.views.report.bills import SPARES as SPARES_USD
+from libra_planner.views.report.strategies import technology_notes
 from libra_planner.views.spread import mean_text
 
 _BITS = 8
@@ -147,6 +148,7 @@ def _notes(one: Candidate) -> Iterator[str]:
     """What could make the figures of one design wrong."""
     yield f"{assumed_text(one.bill)} of its price is assumed"
     yield from memory_texts(one)
+    yield from technology_notes(one)
     yield from split_notes(one)
     yield from cage_texts(one)
     problem = one.proposal.problem

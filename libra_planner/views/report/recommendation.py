@@ -76,13 +76,15 @@ N_FIGURES = 2
 def price_text(one: Candidate, factor: float = 1.0) -> str:
     """The price as far as it is known: between its ends, about what it is, or in four digits.
 
+    "About" is a price of which a part is assumed, and nobody says between what that lies.
+
     Parameters
     ----------
     factor : on it, such as 1.0825 with tax.
     """
     ends = [round_usd(float(usd) * factor).shown for usd in one.bill.ends_usd]
     if len({*ends}) > 1:
-        return " to ".join(ends)
+        return f"{'about ' * bool(one.bill.without_range)}{' to '.join(ends)}"
     if one.bill.assumed_usd:
         return f"about {round_usd(float(one.bill.total_usd) * factor).shown}"
     return format_usd(float(one.bill.total_usd) * factor)
