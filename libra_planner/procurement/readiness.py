@@ -13,7 +13,12 @@ from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.bought.least_orders import least_order_texts
 from libra_planner.procurement.bought.refills import tiers_text
-from libra_planner.procurement.bought.rewirings import passed_at, passed_text, wiring_texts
+from libra_planner.procurement.bought.rewirings import (
+    first_text,
+    passed_at,
+    passed_text,
+    wiring_texts,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
@@ -212,8 +217,8 @@ def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
             free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
             less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
             plan = f" as {found.refill.topology}" if found.refill else ""
-            first = "" if one is best else f", and {one.letter} would come before {best.letter}"
-            yield f"{free} are free: {less}{plan}{found.caution}{first}"
+            first = first_text(one, best, passed)
+            yield f"{free} are free: {less}{plan}{found.caution}{first and f', and {first}'}"
 
 
 def told_free_ports(

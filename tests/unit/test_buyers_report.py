@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.procurement.advice import offers_in_hand, tied
+from libra_planner.units import short_usd
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
@@ -548,3 +549,18 @@ def test_rails_that_have_room_say_for_how_many_nodes(rails, run) -> None:
     [one] = json.loads(done.out)["designs"]
     assert one["n_more_nodes"] == 64
     assert "64 more nodes fit its free ports" in Path("r/report.md").read_text()
+
+
+def test_one_wiring_that_saves_of_several_designs_is_one_line_with_its_condition(bought) -> None:
+    found = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv")
+    best = found.candidates[found.chosen].letter
+    other = "B" if best == "A" else "A"
+    section = decision_section(found)
+    for texts, by in ((section.brief, ""), (section.lead, "by price and by work per dollar ")):
+        [said] = (x for x in texts if x.startswith("Open: rails "))
+        saved = [short_usd(float(one.rewired.saved_usd)) for one in found.candidates]
+        assert said == (
+            "Open: rails of one switch each, without spines, have the bandwidths of A for "
+            f"{saved[0]} less, of B for {saved[1]} less: {other} would come before {best} {by}if "
+            "its step stays as long."
+        )
