@@ -19,6 +19,7 @@ from libra_planner.procurement.advice import (
     steps,
     tied,
 )
+from libra_planner.procurement.bought.split_rails import split_rails
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import open_points, used_in
@@ -53,6 +54,7 @@ from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.report.strategies import on_links_payload, strategy_section
 from libra_planner.views.spread import figures
 from libra_planner.views.training.found import found_payload
+from libra_planner.views.training.memory import memory_figures
 
 SectionMaker: TypeAlias = Callable[[Comparison, Mapping[str, Chart]], Iterable[Section]]
 """What makes sections of a comparison and of charts by key; none where they do not apply."""
@@ -349,11 +351,20 @@ def _design(one: Candidate) -> dict[str, Any]:
         "expected_run_s": cells.finite(run.expected_s if run else None),
         "run_cost_usd": cells.finite(run.cost_usd if run else None),
         "mfu": mfu(one),
+        **memory_figures(one.proposal.problem),
+        **_rails_payload(one),
         "band": None if one.band_s is None else one.error_source,
         **found_payload(one.proposal.found),
         **on_links_payload(one),
         **_bands(one),
     }
+
+
+def _rails_payload(one: Candidate) -> dict[str, Any]:
+    """Whether rails share no switch, and how many more nodes fit then; null where not known."""
+    found = split_rails(one)
+    room = None if found is None else found.n_more_nodes
+    return {"rails_share_no_switch": found is not None, "n_more_nodes": room}
 
 
 def _bands(one: Candidate) -> dict[str, float | None]:

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator, Sequence, Set
 
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
+from libra_planner.plain_text import joined
 from libra_planner.procurement.advice import Step, contenders, steps
-from libra_planner.procurement.bill import SERVICE, SERVICES, SUPPORT
+from libra_planner.procurement.bill import SERVICES, SUPPORT
+from libra_planner.procurement.bought.lead_times import later_text, lead_time
 from libra_planner.procurement.bought.rewirings import (
     short_wiring_texts,
     wiring_lines,
     wiring_texts,
 )
+from libra_planner.procurement.bought.split_rails import split_text
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
@@ -26,6 +29,7 @@ from libra_planner.procurement.readiness import (
     free_ports_texts,
     is_all_quoted,
     is_mostly_assumed,
+    memory_texts,
     order_texts,
     resting_usd,
     short_cage_texts,
@@ -44,7 +48,6 @@ from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.against import (
     against_lines,
     choice_notes,
-    joined,
     named,
     tie_text,
     untwinned_ties,
@@ -73,13 +76,15 @@ N_FIGURES = 2
 def price_text(one: Candidate, factor: float = 1.0) -> str:
     """The price as far as it is known: between its ends, about what it is, or in four digits.
 
+    "About" is a price of which a part is assumed, and nobody says between what that lies.
+
     Parameters
     ----------
     factor : on it, such as 1.0825 with tax.
     """
     ends = [round_usd(float(usd) * factor).shown for usd in one.bill.ends_usd]
     if len({*ends}) > 1:
-        return " to ".join(ends)
+        return f"{'about ' * bool(one.bill.without_range)}{' to '.join(ends)}"
     if one.bill.assumed_usd:
         return f"about {round_usd(float(one.bill.total_usd) * factor).shown}"
     return format_usd(float(one.bill.total_usd) * factor)
@@ -112,8 +117,9 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield _unchecked_text(comparison)
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
-    yield from (*against_lines(comparison), *choice_notes(comparison))
+    yield from (*against_lines(comparison), *choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
     yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in wiring_texts(comparison))
@@ -137,8 +143,9 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield text
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
-    yield from choice_notes(comparison)
+    yield from (*choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
     yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
@@ -363,12 +370,18 @@ def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
         but = f"; nobody says the last day of {_listed(bare)}" if bare else ""
         yield f"The first quote {verb} on {day} ({_listed(names)}){but}."
     yield from _chosen(comparison, {x.name for x in parts})
-    days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
-    if days:
-        longest = max(days, key=lambda pair: pair[0])
-        unknown = [x.name for x in parts if x.n_lead_days is None and x.kind != SERVICE]
-        but = f"; nobody says that of {_listed(unknown)}" if unknown else ""
-        yield f"The longest lead time is {longest[0]} days ({longest[1]}){but}."
+    found = lead_time(one)
+    if found.n_lead_days is not None:
+        but = f"; nobody says that of {_listed(found.unknown)}" if found.unknown else ""
+        yield f"The longest lead time is {found.n_lead_days} days ({found.part}){but}."
+    if text := later_text(comparison):
+        yield f"{text}."
+
+
+def _limits(comparison: Comparison) -> Iterator[str]:
+    """What the design to buy cannot do that another one can."""
+    if text := split_text(comparison):
+        yield f"{text}."
 
 
 def _listed(names: Sequence[str]) -> str:
