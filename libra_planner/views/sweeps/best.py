@@ -13,8 +13,8 @@ from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.linear import equals_words
+from libra_planner.views.sweeps.paid import n_unbilled
 from libra_planner.views.sweeps.points import Points
-from libra_planner.views.sweeps.remarks import n_unbilled
 
 _MOST_WORKS = 3
 _WITHIN = (NEAR, 0.01)
@@ -88,7 +88,9 @@ def best_rows(results: Results) -> dict[int, list[str]]:
     """The rows that lines about the best name, and what each is the best in."""
     if not _has_figures(results):
         return {}
-    return {row: names for _, (roles, _) in _best(results) for row, names in roles.items()}
+    points = Points.of(results, results.pareto())
+    roles = (points.roles(front) for front in points.fronts.values())
+    return {points.rows[i][ROW]: names for one in roles for i, names in one.items()}
 
 
 def _of(work: Work) -> str:

@@ -27,9 +27,15 @@ from libra_planner.sweeps.probe import (
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.busy import busy_remarks
 from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
 from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
-from libra_planner.views.sweeps.paid import bill_remarks, idle_price_remarks, over_rule_remarks
+from libra_planner.views.sweeps.paid import (
+    bill_remarks,
+    idle_price_remarks,
+    n_unbilled,
+    over_rule_remarks,
+)
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
@@ -58,14 +64,6 @@ def folded(results: Results, where: str = "--remarks says why, and what to do") 
         yield f"Remarks: {said}. {where}"
 
 
-def n_unbilled(results: Results) -> int:
-    """Optima without a bill, in a sweep that has bills."""
-    if "bill_usd" not in results.columns:
-        return 0
-    query = f"SELECT count(*) FROM designs WHERE NOT ({_FAILED}) AND bill_usd IS NULL"
-    return int(results.sql(query).rows[0][0])
-
-
 def _remarks(results: Results) -> Iterator[Remark]:
     if MESSAGE in results.columns:
         yield from _reasons(results, MESSAGE, STATUS, _FAILED)
@@ -77,6 +75,7 @@ def _remarks(results: Results) -> Iterator[Remark]:
     elif n := n_unbilled(results):
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
+    yield from busy_remarks(results)
     yield from bill_remarks(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
