@@ -244,6 +244,14 @@ class Results:
         return frozenset(row for (row,) in self._own(query).rows)
 
     @cached_property
+    def over_server(self) -> frozenset[int]:
+        """Rows that ask for more links in a server than the priced one has."""
+        if cols.OVER_SERVER not in self.columns:
+            return frozenset()
+        query = f"SELECT row FROM designs WHERE {cols.OVER_SERVER} > 0"
+        return frozenset(row for (row,) in self._own(query).rows)
+
+    @cached_property
     def n_checked(self) -> int:
         """Optima with a time on their links, and a bill where the sweep has bills."""
         if cols.EFFECTIVE not in self.columns:
