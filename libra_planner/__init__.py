@@ -20,6 +20,7 @@ from libra_planner.registry import plugin_fault
 
 if TYPE_CHECKING:
     from libra_planner.api.batches import Batch as Batch
+    from libra_planner.api.batches import BatchRow as BatchRow
     from libra_planner.api.checks import Check as Check
     from libra_planner.api.checks import Routed as Routed
     from libra_planner.api.checks import link_check as link_check
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "api.batches": "Batch",
+    "api.batches": "Batch BatchRow",
     "api.checks": "Check Routed link_check routed_optimum",
     "api.clusters.cases": "Cases CollectiveCases KernelCases RunCases "
     "collective_table kernel_table train_table",

@@ -321,7 +321,7 @@ def batch_optimize(plans: Problem | Sequence[Problem]) -> Batch:
     listed: list[Any] = [plans] if one else [*plans]  # type: ignore[misc]
     for plan in listed:
         plan_given(plan, "batch_optimize")
-    return Batch.of(optimizing.batch_optimize(listed))
+    return Batch.of(optimizing.batch_optimize(listed), plans=tuple(listed))
 
 
 def bill_study(

@@ -455,6 +455,52 @@ def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> No
     assert not worth
     assert reason in repr(worth)
     assert reason in str(worth)
+def test_a_batch_is_a_list_of_its_optima() -> None:
+    rules = [["total == 500 GB/s"], ["total == 500 GB/s", "dim1 >= 600 GB/s"]]
+    plans = [lp.load_plan(PLAN, {"constraints": one}) for one in (*rules, rules[0])]
+    fabric = {"topology": "SW(16)_SW(256)", "tiers": ["node", "pod"]}
+    degrees = {"tp": 16, "dp": 256}
+    own = {"workload": "gpt3-libra", "fabric": fabric, "parallelism": degrees}
+    small = lp.load_plan({**own, "cost_model": "libra-ispass24", "constraints": rules[0]})
+    batch = lp.batch_optimize([*plans, small])
+    assert [row.status for row in batch] == batch.status.tolist()
+    assert len(batch) == len(list(batch)) == 4
+    assert len(batch[3].bandwidth_bytes_per_s) == 2
+    assert batch[-1] is batch[3]
+    alone = batch.design(2)
+    assert isinstance(alone, lp.Optimum)
+    assert (batch[2].step_time_s, batch[2].cost_usd) == pytest.approx(
+        (alone.step_time_s, alone.cost_usd), rel=1e-6
+    )
+    part = batch[1:3]
+    assert isinstance(part, lp.Batch)
+    assert (part.status.tolist(), part[1].step_time_s) == (
+        ["infeasible", "optimal"],
+        batch[2].step_time_s,
+    )
+    assert (batch[1].step_time_s, batch[1].bandwidth_GBps) == (None, [])
+    assert batch.to_dict()["designs"][1]["bandwidth_GBps"] == [None] * 4
+    with pytest.raises(lp.Infeasible, match="dim1"):
+        part.design(0)
+    with pytest.raises(IndexError, match="expected a row from 0 to 1"):
+        part.design(2)
+    assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
+    for one in (batch, batch[0], batch[1]):
+        assert one._repr_html_().startswith("<div>")
+
+
+def test_rows_of_results_are_counted_and_looped_over(results) -> None:
+    found = next(one for one in results if isinstance(one, lp.Found))
+    assert [one["step_time_s"] for one in found] == [x["step_time_s"] for x in found.best]
+    assert (len(found), found[-1], found[:1]) == (2, found.best[1], found.best[:1])
+    swept = next(one for one in results if isinstance(one, lp.SweepResults))
+    answer = swept.sql("SELECT row, budget FROM designs ORDER BY row LIMIT 3")
+    assert [row for row, _ in answer] == [0, 1, 2]
+    assert (len(answer), answer[0]) == (3, answer.rows[0])
+    assert answer._repr_html_().startswith("<table")
+    assert not swept.sql("SELECT row FROM designs WHERE budget < 0").rows
+
+
     assert reason in best._repr_html_().replace("&#x27;", "'")
     assert best.to_dict()["shadow_prices"] is None
     assert worth.to_frame().empty
