@@ -16,6 +16,7 @@ from libra_planner import allowed
 from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, refuse_wrong
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.problem import Problem
+from libra_planner.reading.document import python_value, read_document
 from libra_planner.routing.policy import Policy, policy_with
 
 if TYPE_CHECKING:
@@ -92,11 +93,9 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
     (('parallelism.tp=8',), ('parallelism.tp=8', 'objective="cost"'))
     """
     if isinstance(settings, Mapping):
-        from libra_planner.reading.document import read_document
-
-        values = read_document(settings).value.items()
+        values = read_document(settings, "settings").value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
-    texts = (settings,) if isinstance(settings, str) else settings
+    texts = (settings,) if isinstance(settings, str) else python_value(settings)
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         got = f"settings: got a value of type {type(settings).__name__}"
         raise TypeError(f"{got}, expected 'key=value' texts, or a dict of dotted keys to values")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -20,6 +21,7 @@ import libra_planner.search.best  # The folder must not hide the function.
 from libra_planner.cli.arguments.commands import COMMANDS
 from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.spec import load_sweep
 from libra_planner.views.renderers.notebook import text
 
 
@@ -249,8 +251,6 @@ def test_the_table_of_a_step_adds_up_without_noise() -> None:
 
 
 def test_pandas_reads_the_directory_of_a_sweep(tmp_path) -> None:
-    import pandas as pd
-
     swept = lp.sweep("10_budgets", tmp_path / "run1")
     read = pd.read_parquet(tmp_path / "run1")
     ours = lp.sweep_results(tmp_path / "run1").to_frame()
@@ -415,46 +415,46 @@ def test_faults_of_a_dict_name_its_own_keys_once() -> None:
         lp.load_plan("0e_rails_2to1", {"fabric.topologi": "SW(8)"})
 
 
+def _budgets(values: object) -> list[float]:
+    where = np.array(["budget >= 200"])
+    rules = {"set": {"constraints": ("total == {budget} GB/s",)}, "where": where}
+    found = load_sweep({"base": "01_gpt3_4d", "axes": {"budget": values}} | rules)
+    return [value for axis in found.axes for value in axis.values]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        range(100, 301, 100),
+        np.linspace(100, 300, 3),
+        (np.int64(100), np.float32(200), 300),
+        pd.Series([100, 200, 300]),
+    ],
+)
+def test_lists_of_a_dict_may_be_ranges_and_arrays(values: object) -> None:
+    assert _budgets(values) == [100, 200, 300]
+
+
+def test_what_is_no_list_of_a_dict_is_refused() -> None:
+    said = r"^sweep: axes.budget: got a set, .* a list or a map; write list\(...\) of it"
+    with pytest.raises(lp.SpecError, match=said):
+        _budgets({100, 200})
+    with pytest.raises(
+        lp.SpecError, match=r"^sweep: axes.budget: got 1,000,000,000 values, .*at mo"
+    ):
+        _budgets(range(10**9))
+    for settings in (np.array(["objective=cost"]), pd.Series(["objective=cost"])):
+        assert lp.load_plan("01_gpt3_4d", settings).objective == "cost"
+    rules = {"constraints": np.array(["total == 100 GB/s"])}
+    assert lp.load_plan("01_gpt3_4d", rules).rules[0].text == "total == 100 GB/s"
+
+
 def test_an_answer_of_a_sweep_shows_itself() -> None:
     answer = Answer(("row", "nic"), ((0, "<b>"), (1, "x")))
     assert repr(answer).splitlines()[0] == "<Answer: 2 rows of 2 columns>"
     assert "&lt;b&gt;" in answer._repr_html_()
 
 
-def test_results_and_plans_are_taken_where_paths_are(tmp_path: Path) -> None:
-    plan = lp.load_plan(PLAN)
-    vector = plan.evaluate(bandwidth_GBps=[300, 100, 75, 25])
-    written = lp.report([plan.optimize(), vector], tmp_path / "r", formats="md")
-    times = [one.evaluation.step_time_s for one in written.comparison.candidates]
-    assert times == pytest.approx([plan.optimize().step_time_s, vector.step_time_s])
-    with pytest.raises(TypeError, match="expected designs: a plan, a result, a path"):
-        lp.report([3], tmp_path / "s")
-    axes = {"axes": {"b": [100, 200]}, "set": {"constraints": ["total == {b} GB/s"]}}
-    assert lp.sweep_plan({"base": plan, **axes}).n_designs == 2
-
-
-def test_counts_of_nothing_are_refused_at_once() -> None:
-    plan = lp.load_plan("0e_rails_2to1")
-    with pytest.raises(lp.SpecError, match="n_best: got 0, expected a whole number from 1"):
-        plan.search(n_best=0)
-    with pytest.raises(lp.SpecError, match="seeds: got 0, expected a whole number from 1"):
-        plan.check(seeds=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "reason"),
-    [
-        ("06_catalogue", [], "a catalogue sells whole options"),
-        ("0c_calibrated", [], "calibrated collectives have none yet"),
-        ("03_group", ["group_objective=relative"], "every workload's own optimum"),
-    ],
-)
-def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> None:
-    best = lp.load_plan(name, settings).optimize()
-    worth = best.shadow_prices
-    assert not worth
-    assert reason in repr(worth)
-    assert reason in str(worth)
 def test_a_batch_is_a_list_of_its_optima() -> None:
     rules = [["total == 500 GB/s"], ["total == 500 GB/s", "dim1 >= 600 GB/s"]]
     plans = [lp.load_plan(PLAN, {"constraints": one}) for one in (*rules, rules[0])]
@@ -501,6 +501,40 @@ def test_rows_of_results_are_counted_and_looped_over(results) -> None:
     assert not swept.sql("SELECT row FROM designs WHERE budget < 0").rows
 
 
+def test_results_and_plans_are_taken_where_paths_are(tmp_path: Path) -> None:
+    plan = lp.load_plan(PLAN)
+    vector = plan.evaluate(bandwidth_GBps=[300, 100, 75, 25])
+    written = lp.report([plan.optimize(), vector], tmp_path / "r", formats="md")
+    times = [one.evaluation.step_time_s for one in written.comparison.candidates]
+    assert times == pytest.approx([plan.optimize().step_time_s, vector.step_time_s])
+    with pytest.raises(TypeError, match="expected designs: a plan, a result, a path"):
+        lp.report([3], tmp_path / "s")
+    axes = {"axes": {"b": [100, 200]}, "set": {"constraints": ["total == {b} GB/s"]}}
+    assert lp.sweep_plan({"base": plan, **axes}).n_designs == 2
+
+
+def test_counts_of_nothing_are_refused_at_once() -> None:
+    plan = lp.load_plan("0e_rails_2to1")
+    with pytest.raises(lp.SpecError, match="n_best: got 0, expected a whole number from 1"):
+        plan.search(n_best=0)
+    with pytest.raises(lp.SpecError, match="seeds: got 0, expected a whole number from 1"):
+        plan.check(seeds=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "reason"),
+    [
+        ("06_catalogue", [], "a catalogue sells whole options"),
+        ("0c_calibrated", [], "calibrated collectives have none yet"),
+        ("03_group", ["group_objective=relative"], "every workload's own optimum"),
+    ],
+)
+def test_an_optimum_without_shadow_prices_says_why(name, settings, reason) -> None:
+    best = lp.load_plan(name, settings).optimize()
+    worth = best.shadow_prices
+    assert not worth
+    assert reason in repr(worth)
+    assert reason in str(worth)
     assert reason in best._repr_html_().replace("&#x27;", "'")
     assert best.to_dict()["shadow_prices"] is None
     assert worth.to_frame().empty
