@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import index as whole_number
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
+from libra_planner.api.given import plan_given, pythonic
+from libra_planner.api.optima import Optimum, optimize
 from libra_planner.api.shown import Shown
 from libra_planner.frozen import Frozen, Rows
+from libra_planner.optimizer import optimize as optimizing
 from libra_planner.optimizer.optimize import OPTIMAL, BatchResult
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.units import format_time, format_usd, gigabytes_per_s
 from libra_planner.views.cells import Block, escape, table
-
-if TYPE_CHECKING:
-    from libra_planner.api.optima import Optimum
 
 _MOST_SHOWN = 20
 """Designs that are shown; ``to_frame`` has all."""
@@ -102,8 +102,6 @@ class BatchRow(Shown):
         Infeasible, IllPosed, SolverFailed
             Where the row has no optimum, with the reason.
         """
-        from libra_planner.api.optima import optimize
-
         return optimize(self.plan)
 
 
@@ -217,3 +215,25 @@ class Batch(Rows[BatchRow], Frozen, Shown, BatchResult):
             unique=bool(self.unique[i]) if is_known else None,
             message=self.messages.get(i, ""),
         )
+
+
+@pythonic
+def batch_optimize(plans: Problem | Sequence[Problem]) -> Batch:
+    """The optima of many plans at once.
+
+    :func:`libra_planner.optimizer.optimize.batch_optimize` says how they are found.
+
+    Parameters
+    ----------
+    plans : a list of plans, or one.
+
+    Raises
+    ------
+    TypeError
+        For what is no plan.
+    """
+    one = isinstance(plans, str | Mapping | Problem) or not isinstance(plans, Iterable)
+    listed: list[Any] = [plans] if one else [*plans]  # type: ignore[misc]
+    for plan in listed:
+        plan_given(plan, "batch_optimize")
+    return Batch.of(optimizing.batch_optimize(listed), plans=tuple(listed))

@@ -16,7 +16,6 @@ from libra_planner import allowed
 from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, refuse_wrong
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.problem import Problem
-from libra_planner.reading.document import python_value, read_document
 from libra_planner.routing.policy import Policy, policy_with
 
 if TYPE_CHECKING:
@@ -92,6 +91,8 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
     >>> setting_texts("parallelism.tp=8"), setting_texts({"parallelism.tp": 8, "objective": "cost"})
     (('parallelism.tp=8',), ('parallelism.tp=8', 'objective="cost"'))
     """
+    from libra_planner.reading.document import python_value, read_document
+
     if isinstance(settings, Mapping):
         values = read_document(settings, "settings").value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
