@@ -130,29 +130,25 @@ def replacement_warning(source: Path, target: Path) -> str:
     return f"{target} is another file. Its text would be kept as {copy.name}{lost}."
 
 
-def disk_words(
-    name: str, opened: dict[str, Any], found: dict[str, Any], saved: dict[str, Any]
-) -> str:
+def disk_words(opened: dict[str, Any], found: dict[str, Any], saved: dict[str, Any]) -> str:
     """What became of keys that others changed in the file while it was open; empty for none.
 
     Parameters
     ----------
-    name : of the file.
-    opened, found, saved : what it said at first, then just before it was saved, and now.
+    opened, found, saved : what the file said at first, then just before it was saved, and now.
 
     Examples
     --------
-    >>> disk_words("a.yaml", {"npu": 1, "batch": 2}, {"npu": 3, "batch": 4}, {"npu": 3, "batch": 5})
-    '; a.yaml had changed on disk; kept from there: npu; saved as edited here: batch'
+    >>> disk_words({"npu": 1, "batch": 2}, {"npu": 3, "batch": 4}, {"npu": 3, "batch": 5})
+    '; changed on disk meanwhile: batch (written over), npu (kept)'
     """
     from libra_planner.tui.session import changed_keys
 
     changed = changed_keys(opened, found)
     kept = [key for key in changed if saved.get(key) == found.get(key)]
-    edited = [key for key in changed if key not in kept]
-    ways = (("kept from there: ", kept), ("saved as edited here: ", edited))
-    told = [way + ", ".join(keys) for way, keys in ways if keys]
-    return f"; {name} had changed on disk; {'; '.join(told)}" if told else ""
+    ways = [f"{key} (written over)" for key in changed if key not in kept]
+    listed = ", ".join([*ways, *(f"{key} (kept)" for key in kept)])
+    return f"; changed on disk meanwhile: {listed}" if listed else ""
 
 
 def edited_text(text: str, settings: tuple[str, ...], file: str) -> str:
@@ -299,7 +295,7 @@ class PlanFiles:
             source, opened = session.path, session.opened
             found = file_values(source)
             kept = save_plan(source, session.edits.settings, target)
-            return kept, disk_words(source.name, opened or found, found, file_values(target))
+            return kept, disk_words(opened or found, found, file_values(target))
 
         def done(saved: tuple[list[Path], str]) -> None:
             kept, changes = saved
