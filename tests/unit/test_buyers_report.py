@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -564,3 +565,19 @@ def test_one_wiring_that_saves_of_several_designs_is_one_line_with_its_condition
             f"{saved[0]} less, of B for {saved[1]} less: {other} would come before {best} {by}if "
             "its step stays as long."
         )
+
+
+def test_the_terminal_prints_what_the_first_page_says(bought, run) -> None:
+    """In the same words and order; where no file has the rest, all of it."""
+    asked = ("report", "t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
+    printed = run(*asked, "-o", "r", "--formats", "html").out.splitlines()
+    page = html.unescape(Path("r/report.html").read_text())
+    whys = re.findall(r'<p class="(?:lead|why)">(.*?)</p>', page)
+    assert [line for line in printed if line in whys] == whys
+    more = [line for line in printed if line not in whys]
+    assert more[-2:] == ["Bills, notes and the rest:", "r/report.html"]
+    assert any(line.startswith("Against ") for line in more)
+    assert not any(line.startswith(("Fastest: ", "Step times are ")) for line in printed)
+    all_of_it = run(*asked, "-o", "t", "--formats", "csv").out
+    assert "Fastest: " in all_of_it
+    assert "Step times are " in all_of_it

@@ -154,7 +154,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield _certainty(one, is_brief=True)
-    if text := " ".join((*_short_run(one), *_offers(comparison, one))):
+    if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison, is_brief=True)
 
@@ -322,17 +322,6 @@ def _run(one: Candidate) -> Iterator[str]:
         between = _between(mfu_ends(one), lambda x: f"{x:.1%}")
         text += f", at an MFU of {found:.1%}{between}, {COUNTED}"
     yield f"{text[:1].upper()}{text[1:]}."
-
-
-def _short_run(one: Candidate) -> Iterator[str]:
-    """Days and dollars of the run, with what their bands say."""
-    if one.run is not None and math.isfinite(one.run.expected_s):
-        days = f"{one.run.expected_s / _DAY_S:,.1f} days"
-        between = _between(run_ends("expected_s")(one), lambda x: f"{x / _DAY_S:,.1f}")
-        cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
-        text = f"{tokens_text(one.n_tokens)} take {days}{between}"
-        text += f" and {round_usd(one.run.cost_usd).shown}{cost}{before_tax(one)}"
-        yield f"{text[:1].upper()}{text[1:]}."
 
 
 def _between(ends: Ends, shown: Callable[[float], str]) -> str:
