@@ -436,13 +436,13 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
 def _other_part(step: Step) -> str:
     """Spares of what stands elsewhere, and which part takes another's place."""
     before, after = step.n_spares
-    is_told = step.is_stock and _is_at_one_place(step)
+    is_told = step.is_stock and _has_one_place(step)
     spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
     is_other = all(step.parts) and len({*step.parts}) > 1
     return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
 
 
-def _is_at_one_place(step: Step) -> bool:
+def _has_one_place(step: Step) -> bool:
     return len(step.places) == 1 and step.places != (_NIC_PLACE,)
 
 
@@ -450,5 +450,6 @@ def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
     names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
-    names += f" at {step.places[0]}" if _is_at_one_place(step) else ""
+    # Spares alone stand in for what a design has elsewhere: no place is that of both.
+    names += f" at {step.places[0]}" if _has_one_place(step) and not step.is_stock else ""
     return names[:1].upper() + names[1:]
