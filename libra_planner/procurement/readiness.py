@@ -294,7 +294,10 @@ def short_cage_texts(one: Candidate) -> Iterator[str]:
     """The same for a first page."""
     for (switch, n_ports, module), n_ends in shared_cages(one).items():
         cages = f"cages of {n_ports} ports of {switch}"
-        yield f"{n_ends:,} {module} stand in {cages}, one for each port"
+        ask = "twin-port modules: half as many"
+        if n_ports != 2:
+            ask = f"modules of {n_ports} links: one for {n_ports} of these"
+        yield f"{n_ends:,} {module} stand in {cages}; ask for {ask}, at another price"
 
 
 def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:

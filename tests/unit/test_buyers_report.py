@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.procurement.advice import offers_in_hand, tied
+from libra_planner.procurement.readiness import short_cage_texts
 from libra_planner.units import short_usd
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
@@ -226,7 +228,7 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     a, b = (one.bill.total_usd for one in found.candidates)
     said = f"${float(a - b) / 1e6:.2f}M ("
     cards = {card.title: card.reason for card in decision_section(found).cards}
-    assert cards["Fastest"].startswith("As good as equal to ")
+    assert cards["Fastest"].startswith("As fast as ")
     # What the wider spine is worth, where both wait alike.
     idle = "50 GB/s at spine instead of 12.5 buys next to no time: what crosses it is hidden"
     assert idle in cards["Fastest"]
@@ -470,7 +472,7 @@ def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(rails) -> None
         assert key not in page
         assert key in " ".join(section.lead)
     [table] = (x for x in section.tables if x.key == "difference")
-    [row] = (x for x in table.rows if x[0].shown.startswith("Optics at leaf-spine"))
+    [row] = (x for x in table.rows if x[0].shown.startswith("Optics, of these spares: "))
     spares = [
         sum(x.n_spares for x in one.bill.lines if x.part.name == "optic-400g-sr4")
         for one in found.candidates
@@ -564,3 +566,50 @@ def test_one_wiring_that_saves_of_several_designs_is_one_line_with_its_condition
             f"{saved[0]} less, of B for {saved[1]} less: {other} would come before {best} {by}if "
             "its step stays as long."
         )
+
+
+def test_the_terminal_prints_what_the_first_page_says(bought, run) -> None:
+    """In the same words and order; where no file has the rest, all of it."""
+    asked = ("report", "t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
+    printed = run(*asked, "-o", "r", "--formats", "html").out.splitlines()
+    page = html.unescape(Path("r/report.html").read_text())
+    whys = re.findall(r'<p class="(?:lead|why)">(.*?)</p>', page)
+    assert [line for line in printed if line in whys] == whys
+    more = [line for line in printed if line not in whys]
+    assert more[-2:] == ["Bills, notes and the rest:", "r/report.html"]
+    assert any(line.startswith("Against ") for line in more)
+    assert not any(line.startswith(("Fastest: ", "Step times are ")) for line in printed)
+    all_of_it = run(*asked, "-o", "t", "--formats", "csv").out
+    assert "Fastest: " in all_of_it
+    assert "Step times are " in all_of_it
+
+
+def test_a_bill_on_paper_says_which_ports_are_free(rails, run) -> None:
+    assert run("report", "t0.yaml", "--prices", "l.csv", "-o", "r", "--formats", "html").code == 0
+    page = Path("r/report.html").read_text()
+    said = "Switches of dim2 leaf, leaf: 1,024 ports used, 0 free."
+    assert any(said in note for note in re.findall(r'<p class="note">(.*?)</p>', page))
+
+
+def test_one_who_signs_is_told_what_to_ask_of_cages_of_two_ports(rails) -> None:
+    found = compared_by("t0.yaml", "--prices", "l.csv")
+    said = (
+        "1,024 optic-400g-sr4 stand in cages of 2 ports of switch-128x400g; ask for twin-port "
+        "modules: half as many, at another price"
+    )
+    assert [*short_cage_texts(found.candidates[0])] == [said]
+    assert f"Open: {said}." in decision_section(found).brief
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("h100-sxm,-26500,each,A,2026-11-05", "price: got -26500, expected more than 0"),
+        ("nic-400g,1400,per unit,A,2026-11-05", "did you mean each?"),
+    ],
+)
+def test_slips_in_quotes_are_met_with_what_is_meant(bought, run, row, said) -> None:
+    Path("bad.csv").write_text(f"item,price,unit,seller,date\n{row}\n")
+    done = run("report", "t1.yaml", "--prices", "bad.csv", "-o", "r")
+    assert done.code == 2
+    assert said in done.err

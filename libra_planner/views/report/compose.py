@@ -200,13 +200,26 @@ def doubt_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[str]:
-    """What ``report`` prints: what to buy, why, and the files that say more."""
+    """What ``report`` prints: what its first page says, and the files that say more.
+
+    All that is said of the decision where no file but tables is written.
+    """
     section = decision_section(comparison)
-    yield from section.said
+    page = replace(section, lead=(*section.lead[:1], *section.brief))
+    is_short = any(path.suffix != ".csv" for path in files)
+    shown = page if is_short else section
+    yield from shown.said
     yield from (f"Warning: {warning}" for warning in section.warnings)
-    for card in section.cards:
-        yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
-    yield from (*section.paragraphs, *file_lines(files))
+    if is_short:
+        # Sentences of what the page has as tables.
+        told = ("", *page.lead, *section.warnings)
+        yield from (text for text in section.tabled if text not in told)
+        yield "Bills, notes and the rest:"
+    else:
+        for card in section.cards:
+            yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
+        yield from section.paragraphs
+    yield from file_lines(files)
 
 
 def file_lines(files: Sequence[Path]) -> Iterator[str]:

@@ -154,7 +154,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield _certainty(one, is_brief=True)
-    if text := " ".join((*_short_run(one), *_offers(comparison, one))):
+    if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison, is_brief=True)
 
@@ -324,17 +324,6 @@ def _run(one: Candidate) -> Iterator[str]:
     yield f"{text[:1].upper()}{text[1:]}."
 
 
-def _short_run(one: Candidate) -> Iterator[str]:
-    """Days and dollars of the run, with what their bands say."""
-    if one.run is not None and math.isfinite(one.run.expected_s):
-        days = f"{one.run.expected_s / _DAY_S:,.1f} days"
-        between = _between(run_ends("expected_s")(one), lambda x: f"{x / _DAY_S:,.1f}")
-        cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
-        text = f"{tokens_text(one.n_tokens)} take {days}{between}"
-        text += f" and {round_usd(one.run.cost_usd).shown}{cost}{before_tax(one)}"
-        yield f"{text[:1].upper()}{text[1:]}."
-
-
 def _between(ends: Ends, shown: Callable[[float], str]) -> str:
     """The ends of a band in brackets; empty for none."""
     return "" if ends is None else f" ({shown(ends[0])} to {shown(ends[1])})"
@@ -447,13 +436,13 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
 def _other_part(step: Step) -> str:
     """Spares of what stands elsewhere, and which part takes another's place."""
     before, after = step.n_spares
-    is_told = step.is_stock and _is_at_one_place(step)
+    is_told = step.is_stock and _has_one_place(step)
     spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
     is_other = all(step.parts) and len({*step.parts}) > 1
     return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
 
 
-def _is_at_one_place(step: Step) -> bool:
+def _has_one_place(step: Step) -> bool:
     return len(step.places) == 1 and step.places != (_NIC_PLACE,)
 
 
@@ -461,5 +450,6 @@ def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
     names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
-    names += f" at {step.places[0]}" if _is_at_one_place(step) else ""
+    # Spares alone stand in for what a design has elsewhere: no place is that of both.
+    names += f" at {step.places[0]}" if _has_one_place(step) and not step.is_stock else ""
     return names[:1].upper() + names[1:]
