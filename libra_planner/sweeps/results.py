@@ -420,8 +420,8 @@ class Results:
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis, work and objective.
 
-        With what the best one costs, by how much its bill breaks its rule, and the least cost of
-        any design that has a rank.
+        With what the best one costs, its work per dollar where tokens/s are known, by how much its
+        bill breaks its rule, and the least cost of any design that has a rank.
         """
         name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
@@ -437,9 +437,19 @@ class Results:
             query += f", any_value({cost}) {best} AS best_{cost}"
             if cols.OVER_RULE in self.columns:
                 query += f", any_value({cols.OVER_RULE}) {best} AS best_{cols.OVER_RULE}"
+            if per_dollar := self._per_dollar:
+                query += f", any_value({per_dollar}) {best} AS best_{cols.PER_DOLLAR}"
             query += f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
         query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
         return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
+
+    @property
+    def _per_dollar(self) -> str:
+        """Tokens/s per million USD by what ranks designs, in SQL; empty where nobody knows it."""
+        time = self.time_column.replace("seconds_per_sequence", "step_time_s")
+        if not {"tokens_per_s", "step_time_s", time} <= {*self.columns}:
+            return ""
+        return f"1e6 * tokens_per_s * step_time_s / ({time} * nullif({self.cost_column}, 0))"
 
     def listed(
         self,
