@@ -710,6 +710,25 @@ def test_a_page_of_very_many_designs_has_the_frontier(directory: Path) -> None:
     assert len(results.designs(36).rows) == 36
 
 
+def test_a_long_frontier_is_thinned_and_nothing_takes_its_place(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ends and the best per dollar stay, and what the page calls unbeaten is so among all."""
+    monkeypatch.setattr("libra_planner.sweeps.results.NEAR", 10.0)
+    results = Results.at(directory)
+    front = results.pareto().dicts()
+    some = {row["row"] for row in results.designs(20).dicts()}
+    best = min(front, key=lambda row: row["step_time_s"] * row["cost_usd"])
+    assert {front[0]["row"], front[-1]["row"], best["row"]} <= some
+    assert {row["row"] for row in front} - some
+    monkeypatch.setattr("libra_planner.views.sweeps.points.MOST_POINTS", 20)
+    points = Points.of(results)
+    shown = {points.rows[i]["row"] for i in points.fronts[()]}
+    assert shown < {row["row"] for row in front}
+    text = sweep_page.page(results)
+    assert f"{len(shown)} of the {len(front)} of the frontier, all that differ by more" in text
+
+
 def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
     """A step of another model is other work: no model beats another one."""
     base = {
