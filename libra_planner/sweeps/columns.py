@@ -20,6 +20,7 @@ from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, pla
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
 OVER_RULE, OVER_SERVER = "bill_over_rule_usd", "bill_over_server_GBps"
+PER_DOLLAR = "tokens_per_s_per_MUSD"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, ON_LINKS = "checked", "searched", "on links"
 BILLED, OF_WORK = "billed", "of_work"
@@ -355,7 +356,7 @@ register(
         ("step_time_s", "compute_s"), values.difference, is_late=True, heading="exposed", screen=6,
     ),
     _per_dollar(
-        "tokens_per_s_per_MUSD",
+        PER_DOLLAR,
         "work per dollar: tokens/s per million USD of the bill, at the billed time; of `cost_usd` "
         "in a sweep without bills",
         ("tokens_per_step", "paid_step_time_s", "paid_usd"), heading="tok/s/M$",

@@ -72,7 +72,7 @@ Roles: TypeAlias = dict[int, list[str]]
 
 def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
     """The best rows of each work, and they in words."""
-    points, per_sequence = Points.of(results, results.pareto()), _per_sequence(results)
+    points, per_sequence = Points.of(results, results.best_of_frontier()), _per_sequence(results)
     found = []
     for work, front in points.fronts.items():
         roles = points.roles(front).items()
@@ -88,7 +88,7 @@ def best_rows(results: Results) -> dict[int, list[str]]:
     """The rows that lines about the best name, and what each is the best in."""
     if not _has_figures(results):
         return {}
-    points = Points.of(results, results.pareto())
+    points = Points.of(results, results.best_of_frontier())
     roles = (points.roles(front) for front in points.fronts.values())
     return {points.rows[i][ROW]: names for one in roles for i, names in one.items()}
 

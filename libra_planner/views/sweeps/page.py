@@ -230,7 +230,12 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
         yield f"The run is not finished: {left:,} of {manifest['n_parts']:,} parts are missing."
     if points.is_sample:
         n_all = results.n_rows
-        yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and the frontier."
+        n_front, n_here = results.n_on_frontier, sum(map(len, points.fronts.values()))
+        which = "the frontier"
+        if n_here < n_front:
+            which = f"{n_here:,} of the {n_front:,} of the frontier"
+            which += f", all that differ by more than {NEAR:.1%} from their neighbours"
+        yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and {which}."
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
         yield f"Without an optimum, in the table only: {', '.join(bad)}."

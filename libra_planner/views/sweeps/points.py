@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -498,4 +498,6 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    return [value for value in values if value in left or cell(value) in left] or values
+    known = {*left}  # Of thousands of values a list would be slow.
+    kept = (x for x in values if (isinstance(x, Hashable) and x in known) or cell(x) in known)
+    return [*kept] or values

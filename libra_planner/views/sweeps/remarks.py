@@ -26,7 +26,7 @@ from libra_planner.sweeps.probe import (
 )
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
-from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.answers import measure_words, time_words
 from libra_planner.views.sweeps.busy import busy_remarks
 from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
 from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
@@ -220,15 +220,7 @@ def _near_best(results: Results) -> Iterator[Remark]:
 
 def _of_best(results: Results, names: Sequence[str]) -> str:
     """What an objective and its work are the best in."""
-    return " of ".join([_measure(results, names[0]), *(visible(str(x)) for x in names[1:])])
-
-
-def _measure(results: Results, objective: str) -> str:
-    """What ranks the designs of an objective."""
-    time, cost = time_words(results.time_column), results.cost_name
-    if results.cost_column not in results.columns:
-        return time
-    return {"cost": cost, "performance_per_cost": f"{time} times {cost}"}.get(objective, time)
+    return " of ".join([measure_words(results, names[0]), *(visible(str(x)) for x in names[1:])])
 
 
 def _strategy_ties(results: Results) -> Iterator[Remark]:
