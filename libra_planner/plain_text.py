@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _INVISIBLE = (
     "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -12,6 +13,16 @@ _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f{_INVISIBLE}]")
 
 _FORMULA = ("=", "+", "-", "@")
 """What a spreadsheet takes for the start of a formula in visible text."""
+
+
+def joined(words: Sequence[str], last: str) -> str:
+    """Words in one line, with another one before the last.
+
+    >>> joined(["A", "B", "C"], "or"), joined(["A"], "and")
+    ('A, B or C', 'A')
+    """
+    *most, end = words
+    return f"{', '.join(most)} {last} {end}" if most else end
 
 
 def visible(text: str) -> str:

@@ -91,12 +91,12 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
     >>> setting_texts("parallelism.tp=8"), setting_texts({"parallelism.tp": 8, "objective": "cost"})
     (('parallelism.tp=8',), ('parallelism.tp=8', 'objective="cost"'))
     """
-    if isinstance(settings, Mapping):
-        from libra_planner.reading.document import read_document
+    from libra_planner.reading.document import python_value, read_document
 
-        values = read_document(settings).value.items()
+    if isinstance(settings, Mapping):
+        values = read_document(settings, "settings").value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
-    texts = (settings,) if isinstance(settings, str) else settings
+    texts = (settings,) if isinstance(settings, str) else python_value(settings)
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         got = f"settings: got a value of type {type(settings).__name__}"
         raise TypeError(f"{got}, expected 'key=value' texts, or a dict of dotted keys to values")

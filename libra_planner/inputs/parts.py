@@ -35,7 +35,7 @@ from libra_planner.reading.models import (
     FaultCollector,
     FileModel,
     Model,
-    Price,
+    PositivePrice,
     SourceText,
     Text,
     core_fields,
@@ -64,15 +64,15 @@ class PartPriceSpec(Model):
     currency : USD, or one of exchange_rates.
     """
 
-    amount: Annotated[Price, Field(gt=0)]
-    low: Annotated[Price, Field(gt=0)] | None = None
-    high: Annotated[Price, Field(gt=0)] | None = None
+    amount: PositivePrice
+    low: PositivePrice | None = None
+    high: PositivePrice | None = None
     currency: Currency = "USD"
     confidence: Confidence
     as_of: AsOf
     source: SourceText
     valid_until: Date | None = None
-    support: Annotated[Price, Field(gt=0)] | None = None
+    support: PositivePrice | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> PartPriceSpec:

@@ -31,7 +31,7 @@ from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
 from libra_planner.reading.meant_numbers import number_fix
-from libra_planner.reading.models import FileModel, Model, Price, Text, validated
+from libra_planner.reading.models import FileModel, Model, PositivePrice, Text, validated
 from libra_planner.reading.overlays import read_catalogue
 from libra_planner.reading.tables import read_table
 
@@ -103,7 +103,7 @@ class QuoteSpec(Model):
     """
 
     item: Text
-    price: Annotated[Price, Field(gt=0)]
+    price: PositivePrice
     seller: Text
     date: Date
     unit: Literal["each", "per GB/s", "percent", "lump"] = "each"
@@ -113,7 +113,7 @@ class QuoteSpec(Model):
     note: Text | None = None
     part_number: Text | None = None
     n_lead_days: Annotated[int, Field(ge=0, le=10_000)] | None = Field(None, alias="lead_time_days")
-    support: Annotated[Price, Field(gt=0)] | None = None
+    support: PositivePrice | None = None
     discount: Annotated[float, Field(gt=0, lt=100)] | None = None
     moq: Annotated[int, Field(ge=1, le=10**9)] | None = None
     payment_terms: Text | None = None

@@ -201,7 +201,7 @@ def free_ports(
     npu : the plan's NPU, whose power decides on racks; ``None`` for that of the assumptions.
     only_stacks : whether the plan must have its tiers in brackets (``prices: bill``).
     """
-    order = _same_order(bought)
+    order = same_order(bought)
     if order is None:
         return None
     own = stack_bill(bought, shop)
@@ -270,7 +270,7 @@ def _priced(lines: Iterable[Line], shop: FabricShop) -> Bill:
     return quoted_bill(Bill(with_one_stock(found)), shop.quotes)
 
 
-def _same_order(bought: Purchase) -> ClusterOrder | None:
+def same_order(bought: Purchase) -> ClusterOrder | None:
     """What the only network of several tiers has to join; ``None`` for others, or a given shape."""
     design = bought.design
     topology, used = design.topology, [i for i, own in enumerate(bought.scale_out) if own]

@@ -45,9 +45,13 @@ class Rewired:
 
     def short(self, letter: str = "") -> str:
         """What it saves, of a design of a report, without what makes it of a plan."""
-        saved = format_usd(float(self.saved_usd))
         whose = f"bandwidths of {letter}" if letter else "same bandwidths"
-        return f"{self.what} have the {whose} for {saved} less"
+        return f"{self.what} have the {whose} for {self.saved_text}"
+
+    @property
+    def saved_text(self) -> str:
+        """What it saves, such as ``$4.12M less``."""
+        return f"{format_usd(float(self.saved_usd))} less"
 
     @property
     def text(self) -> str:

@@ -13,11 +13,17 @@ from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.bought.least_orders import least_order_texts
 from libra_planner.procurement.bought.refills import tiers_text
-from libra_planner.procurement.bought.rewirings import passed_at, passed_text, wiring_texts
+from libra_planner.procurement.bought.rewirings import (
+    first_text,
+    passed_at,
+    passed_text,
+    wiring_texts,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.step.memory_use import MemoryUse, fit_text
 from libra_planner.units import short_usd
 
 _MOST_ASSUMED = 0.5
@@ -43,6 +49,20 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
     return (*_of_quotes(used_in(comparison)), *found)
+
+
+def memory_texts(one: Candidate, of: str = "") -> Iterator[str]:
+    """Models that fit the NPUs of a design by less than such figures are off, in words.
+
+    Parameters
+    ----------
+    one : the design.
+    of : whose, such as " of D", behind the model's name where there are several.
+    """
+    memories = one.proposal.problem.step.memories
+    for name, use in memories.items():
+        if isinstance(use, MemoryUse) and use.fits and not use.is_certain:
+            yield fit_text(use, f" {name}{of}" if len(memories) > 1 else of)
 
 
 def broken_texts(one: Candidate) -> tuple[str, ...]:
@@ -165,6 +185,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"{assumed_text(one.bill)} of the price of {one.letter} is assumed"
     if text := unquoted_text(one):
         yield f"not quoted: {text}"
+    yield from memory_texts(one, f" of {one.letter}")
     yield from order_texts(comparison)
     own = _used(one)
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
@@ -196,8 +217,8 @@ def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
             free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
             less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
             plan = f" as {found.refill.topology}" if found.refill else ""
-            first = "" if one is best else f", and {one.letter} would come before {best.letter}"
-            yield f"{free} are free: {less}{plan}{found.caution}{first}"
+            first = first_text(one, best, passed)
+            yield f"{free} are free: {less}{plan}{found.caution}{first and f', and {first}'}"
 
 
 def told_free_ports(
@@ -273,7 +294,10 @@ def short_cage_texts(one: Candidate) -> Iterator[str]:
     """The same for a first page."""
     for (switch, n_ports, module), n_ends in shared_cages(one).items():
         cages = f"cages of {n_ports} ports of {switch}"
-        yield f"{n_ends:,} {module} stand in {cages}, one for each port"
+        ask = "twin-port modules: half as many"
+        if n_ports != 2:
+            ask = f"modules of {n_ports} links: one for {n_ports} of these"
+        yield f"{n_ends:,} {module} stand in {cages}; ask for {ask}, at another price"
 
 
 def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:

@@ -144,6 +144,7 @@ Rate: TypeAlias = Annotated[float, Field(ge=1e-6, le=1e30, allow_inf_nan=False)]
 Bytes: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e18, allow_inf_nan=False)]
 Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 Price: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+PositivePrice: TypeAlias = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
 Efficiency: TypeAlias = Annotated[
@@ -380,7 +381,9 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         fix = _FIX_OF_MAP.get(str(location[-1]), "") if location else ""
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
-        fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
+        meant = _MEANT.get(value.casefold().strip("."), value)
+        near = meant if meant in names else value
+        fix = closest(near, names) if len(names) > 1 else f"write {names[0]}"
         if len(names) > _MOST_NAMES and close_names(value, names):
             expected = f"one of {len(names)} names"
     # Numbers may follow from others; a word is what somebody wrote.
@@ -389,6 +392,12 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         f"got {shown(value)}", f"expected {expected}", fix, path, place, is_misspelt=is_word
     )
 
+
+_MEANT = {
+    **dict.fromkeys(("per unit", "unit", "per piece", "piece", "pc", "pcs", "ea"), "each"),
+    "%": "percent",
+}
+"""By what people write: which name of a list they mean, though others look more like it."""
 
 _FIX_OF_MAP = {"workload": "write workload: NAME, and sequence_tokens: N beside it"}
 """By the key: what to write in place of a map."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from libra_planner.frozen import Frozen
 from libra_planner.step.bands import MEMORY_ERROR_FRACTION
+from libra_planner.units import format_bytes
 from libra_planner.workload.memory.activations import saving_recomputations
 from libra_planner.workload.memory.fitting import Suggestion, what_would_fit
 from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MemoryHabits
@@ -22,6 +23,21 @@ def is_certain(needed_bytes: float, room_bytes: float) -> bool:
     (True, False)
     """
     return abs(room_bytes - needed_bytes) >= MEMORY_ERROR_FRACTION * needed_bytes
+
+
+def fit_text(use: MemoryUse, of: str = "") -> str:
+    """What a step that fits its NPU leaves free, and whether that is certain, in words.
+
+    Parameters
+    ----------
+    use : of a step that fits.
+    of : whose, such as " of gpt3".
+    """
+    room = use.npu_memory_bytes or 0.0
+    error = f"less than the {MEMORY_ERROR_FRACTION:.0%} that such figures are off"
+    doubt = "" if use.is_certain else f", {error}: not certain"
+    room_text, left_text = format_bytes(room), format_bytes(room - use.total_bytes)
+    return f"the model{of} fits the {room_text} of the NPU; {left_text} are left{doubt}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import json
 import re
 import shlex
 import shutil
@@ -14,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from libra_planner.procurement.advice import offers_in_hand, tied
+from libra_planner.procurement.readiness import short_cage_texts
+from libra_planner.units import short_usd
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
@@ -26,6 +30,11 @@ switch-64x400g,38000,each,EUR,1.08,Switches GmbH,2026-11-10,2026-12-20,2500
 optic-400g-sr4,540,each,,,Acme,2026-11-05,2026-12-24,
 fibre-om4,38,each,,,Acme,2026-11-05,2026-12-24,
 tax,8.25,percent,,,State,2026-11-02,,
+"""
+LEADS = """item,price,unit,seller,date,lead_time_days
+h100-sxm,26500,each,Acme,2026-11-05,75
+switch-64x400g,44000,each,Acme,2026-11-05,126
+switch-128x400g,107000,each,Acme,2026-11-05,154
 """
 FOUND = "{tp: 4, cp: 2, pp: 2, dp: 64, interleave: 40, zero: 1}"
 
@@ -45,6 +54,18 @@ def bought(tmp_path, monkeypatch, run):
         text = plan.read_text().replace("{zero: 1, rest: auto}", FOUND)
         plan.write_text(text)
     return tmp_path
+
+
+@pytest.fixture
+def rails(bought):
+    """The same folder with quotes that tell lead times, and a plan of one switch for every rail."""
+    Path("l.csv").write_text(LEADS)
+    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
+    text = text.replace("[node, leaf, spine]", "[node, leaf]")
+    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
+    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
+    Path("t0.yaml").write_text("\n".join(rows))
+    return bought
 
 
 def test_the_command_of_a_report_makes_the_same_report(bought, run) -> None:
@@ -207,7 +228,7 @@ def test_designs_that_errors_do_not_tell_apart_are_said_so_with_the_cheaper_one(
     a, b = (one.bill.total_usd for one in found.candidates)
     said = f"${float(a - b) / 1e6:.2f}M ("
     cards = {card.title: card.reason for card in decision_section(found).cards}
-    assert cards["Fastest"].startswith("As good as equal to ")
+    assert cards["Fastest"].startswith("As fast as ")
     # What the wider spine is worth, where both wait alike.
     idle = "50 GB/s at spine instead of 12.5 buys next to no time: what crosses it is hidden"
     assert idle in cards["Fastest"]
@@ -286,7 +307,7 @@ def test_one_design_has_its_money_by_group_and_what_is_not_said_on_the_first_pag
     assert table.total[1].value == taxed == one.bill.with_tax_usd
     said = section.brief[0]
     assert said.startswith("Not checked on its links yet: ")
-    assert "InfiniBand or Ethernet is not said: " in said
+    assert "Parts are priced by ports and speed, not by InfiniBand or Ethernet; " in said
     assert "Networks are $" in said
     several = decision_section(compared_by("t1.yaml", "t4.yaml"))
     assert table.key not in {one.key for one in several.tables}
@@ -442,21 +463,16 @@ def test_the_terminal_counts_the_tables_of_a_report(bought, run) -> None:
     assert said[-2:] == ["r/report.md", f"{n} tables: r/report-*.csv"]
 
 
-def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(bought) -> None:
+def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(rails) -> None:
     """What to write stands in the notes; units of a line that one design lacks are told apart."""
-    text = Path("t1.yaml").read_text().replace("SW(8)_[SW(32)_SW(4)]", "SW(8)_SW(128)")
-    text = text.replace("[node, leaf, spine]", "[node, leaf]")
-    text = text.replace("400 Gbps}", "400 Gbps, switch_radix: 128}", 1)
-    rows = [row for row in text.splitlines() if not row.startswith("  - taper(")]
-    Path("rails.yaml").write_text("\n".join(rows))
-    found = compared_by("t1.yaml", "rails.yaml", "--prices", "q.csv", "--baseline", "A")
+    found = compared_by("t1.yaml", "t0.yaml", "--prices", "q.csv", "--baseline", "A")
     section = decision_section(found)
     page = " ".join((*section.brief, *(table.note for table in section.tables)))
     for key in ("power_limit_W", "docs/groups.md"):
         assert key not in page
         assert key in " ".join(section.lead)
     [table] = (x for x in section.tables if x.key == "difference")
-    [row] = (x for x in table.rows if x[0].shown.startswith("Optics at leaf-spine"))
+    [row] = (x for x in table.rows if x[0].shown.startswith("Optics, of these spares: "))
     spares = [
         sum(x.n_spares for x in one.bill.lines if x.part.name == "optic-400g-sr4")
         for one in found.candidates
@@ -464,3 +480,136 @@ def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(bought) -> Non
     assert row[0].shown.endswith(f"of these spares: {spares[0]:,} to {spares[1]:,}")
     assert row[1].value == 2048 + spares[0]
     assert not table.dispensable
+
+
+@pytest.fixture
+def compared(rails, run):
+    """The report of 1:1, 4:1 and one switch for every rail, which is the one to buy, as JSON."""
+    asked = ("report", "t1.yaml", "t4.yaml", "t0.yaml", "--prices", "l.csv", "-o", "r", "--json")
+    done = run(*asked, "--as-of", "2026-11-20", "--formats", "html,md,xlsx,csv")
+    assert done.code == 0
+    found = json.loads(done.out)
+    assert found["decision"]["recommendation"]["design"] == "C"
+    return found
+
+
+def test_memory_that_may_not_suffice_and_lead_times_and_limits_are_said(compared, run) -> None:
+    """What the page of one switch for every rail must not hide: three sentences, in every form."""
+    asked = run("optimize", "t0.yaml").out
+    fit = "the model{} fits the 85.500 GB of the NPU; 4.007 GB are left, less than the 7% that "
+    fit += "such figures are off: not certain"
+    assert fit.format("")[1:] in " ".join(asked.split())
+    later = (
+        "C waits 28 days longer than A and B: switch-128x400g, 154 days; there switch-64x400g, "
+        "126 days."
+    )
+    limits = (
+        "C has one switch for every rail: no path joins two rails but inside a server (in A and B "
+        "switches join them); not one node more fits its ports."
+    )
+    said = compared["decision"]["recommendation"]["sentences"]
+    assert f"Open: {fit.format(' of C')}." in said
+    assert limits in said
+    assert any(later in text for text in said)
+    assert fit.format(" of C") in compared["decision"]["recommendation"]["open_points"]
+    page, text = Path("r/report.html").read_text(), Path("r/report.md").read_text()
+    for sentence in (f"Open: {fit.format(' of C')}.", limits, later):
+        assert sentence in page.split('class="sign"')[0]
+        assert sentence in text
+    assert f"A, B, C: {fit.format('')}." in text
+    assert "C: one switch for every rail: no path joins two rails but inside a server" in text
+    sheet = " ".join(map(str, _stored(Path("r/report.xlsx").read_bytes()).values()))
+    assert fit.format(" of C") in sheet
+    for one in compared["designs"]:
+        assert one["memory_is_certain"] is False
+        assert one["fits"] is True
+    assert [one["rails_share_no_switch"] for one in compared["designs"]] == [False, False, True]
+    assert [one["n_more_nodes"] for one in compared["designs"]] == [None, None, 0]
+
+
+def test_lead_times_stand_side_by_side(compared) -> None:
+    rows = [*csv.DictReader(Path("r/report-considered.csv").read_text().splitlines())]
+    found = {row["Design"][:1]: row["Longest lead time, days"] for row in rows}
+    assert found == {"A": "126", "B": "126", "C": "154"}
+    assert all("waits longest for switch-" in row["Remarks"] for row in rows)
+    [one] = (x for x in compared["considered"] if x["design"] == "C")
+    assert (one["longest_lead_days"], one["longest_lead_part"]) == (154, "switch-128x400g")
+    n, names = len(one["unknown_lead_parts"]), ", ".join(one["unknown_lead_parts"][:4])
+    assert f"of {n} parts no lead time is known ({names}, ...)" in Path("r/report.md").read_text()
+
+
+def test_no_lead_time_is_not_a_lead_time_of_no_days(bought, run) -> None:
+    asked = ("report", "t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
+    assert run(*asked, "-o", "r", "--formats", "csv").code == 0
+    assert "Longest lead time" not in Path("r/report-considered.csv").read_text()
+
+
+def test_rails_that_have_room_say_for_how_many_nodes(rails, run) -> None:
+    """65 nodes of 8 on switches of 128 ports leave 63; with two NICs an NPU fewer."""
+    asked = ("report", "t0.yaml", "--set", "fabric.topology=SW(8)_SW(64)", "-o", "r", "--json")
+    done = run(*asked, "--set", "parallelism.dp=32", "--formats", "md")
+    [one] = json.loads(done.out)["designs"]
+    assert one["n_more_nodes"] == 64
+    assert "64 more nodes fit its free ports" in Path("r/report.md").read_text()
+
+
+def test_one_wiring_that_saves_of_several_designs_is_one_line_with_its_condition(bought) -> None:
+    found = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv")
+    best = found.candidates[found.chosen].letter
+    other = "B" if best == "A" else "A"
+    section = decision_section(found)
+    for texts, by in ((section.brief, ""), (section.lead, "by price and by work per dollar ")):
+        [said] = (x for x in texts if x.startswith("Open: rails "))
+        saved = [short_usd(float(one.rewired.saved_usd)) for one in found.candidates]
+        assert said == (
+            "Open: rails of one switch each, without spines, have the bandwidths of A for "
+            f"{saved[0]} less, of B for {saved[1]} less: {other} would come before {best} {by}if "
+            "its step stays as long."
+        )
+
+
+def test_the_terminal_prints_what_the_first_page_says(bought, run) -> None:
+    """In the same words and order; where no file has the rest, all of it."""
+    asked = ("report", "t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
+    printed = run(*asked, "-o", "r", "--formats", "html").out.splitlines()
+    page = html.unescape(Path("r/report.html").read_text())
+    whys = re.findall(r'<p class="(?:lead|why)">(.*?)</p>', page)
+    assert [line for line in printed if line in whys] == whys
+    more = [line for line in printed if line not in whys]
+    assert more[-2:] == ["Bills, notes and the rest:", "r/report.html"]
+    assert any(line.startswith("Against ") for line in more)
+    assert not any(line.startswith(("Fastest: ", "Step times are ")) for line in printed)
+    all_of_it = run(*asked, "-o", "t", "--formats", "csv").out
+    assert "Fastest: " in all_of_it
+    assert "Step times are " in all_of_it
+
+
+def test_a_bill_on_paper_says_which_ports_are_free(rails, run) -> None:
+    assert run("report", "t0.yaml", "--prices", "l.csv", "-o", "r", "--formats", "html").code == 0
+    page = Path("r/report.html").read_text()
+    said = "Switches of dim2 leaf, leaf: 1,024 ports used, 0 free."
+    assert any(said in note for note in re.findall(r'<p class="note">(.*?)</p>', page))
+
+
+def test_one_who_signs_is_told_what_to_ask_of_cages_of_two_ports(rails) -> None:
+    found = compared_by("t0.yaml", "--prices", "l.csv")
+    said = (
+        "1,024 optic-400g-sr4 stand in cages of 2 ports of switch-128x400g; ask for twin-port "
+        "modules: half as many, at another price"
+    )
+    assert [*short_cage_texts(found.candidates[0])] == [said]
+    assert f"Open: {said}." in decision_section(found).brief
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("h100-sxm,-26500,each,A,2026-11-05", "price: got -26500, expected more than 0"),
+        ("nic-400g,1400,per unit,A,2026-11-05", "did you mean each?"),
+    ],
+)
+def test_slips_in_quotes_are_met_with_what_is_meant(bought, run, row, said) -> None:
+    Path("bad.csv").write_text(f"item,price,unit,seller,date\n{row}\n")
+    done = run("report", "t1.yaml", "--prices", "bad.csv", "-o", "r")
+    assert done.code == 2
+    assert said in done.err

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from libra_planner.check import report
 from libra_planner.errors import INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
@@ -523,7 +524,7 @@ def test_an_interrupt(files, run, monkeypatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("libra_planner.check.report.seed_reports", interrupted)
+    monkeypatch.setattr(report, "seed_reports", interrupted)
     assert run("flows", *files(), "--seeds", "5").code == INTERRUPTED
 
 

@@ -131,7 +131,8 @@ def test_json_and_terminal_say_the_same(run, tmp_path) -> None:
     assert payload["order_note"] in payload["decision"]["text"]
     ranked = [1000 * one["ranked_step_time_s"] for one in payload["designs"]]
     assert ranked == pytest.approx(OWN_MS, abs=5e-4)
-    assert "Fastest: C: 01_gpt3_4d @ 300,100,75,25 (779.575 ms per step" in text
+    page = (tmp_path / "report.md").read_text().replace("\\", "")
+    assert "**Fastest: C: 01_gpt3_4d @ 300,100,75,25** (779.575 ms per step" in page
 
 
 def test_the_workbook_ranks_by_the_same_time(three) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from pathlib import Path
@@ -95,7 +96,8 @@ def test_no_view_says_that_a_run_follows_where_there_is_none(run, tmp_path, own)
     basis, firmness, *_ = done.payload["decision"]["text"]
     assert basis == "Step times are on partial groups' own links: work per dollar follows them."
     assert (done.payload["n_tokens"], firmness) == (None, "One design: nothing is ranked.")
-    assert basis in run("report", PART, "-o", tmp_path / "out", "--formats", "html,xlsx").out
+    assert run("report", PART, "-o", tmp_path / "out", "--formats", "html,xlsx").code == 0
+    assert basis in html.unescape((tmp_path / "out" / "report.html").read_text())
     book = openpyxl.load_workbook(tmp_path / "out" / "report.xlsx")
     cells = [str(cell.value) for sheet in book for row in sheet for cell in row]
     for text in ((tmp_path / "out" / "report.html").read_text(), "\n".join(cells)):

@@ -8,6 +8,7 @@ import io
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,7 @@ from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.compose import documents, report_payload
 from libra_planner.views.report.costs import cost_text
 from libra_planner.views.report.decision import decision_section
+from libra_planner.views.report.recommendation import price_text
 from tests.comparisons import compared_by
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,7 +61,7 @@ def _rows(files, key: str) -> dict[str, list[str]]:
 def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) -> None:
     section = decision_section(llama)
     assert section.lead[0] == (
-        "Buy C (0d_llama3_70b), once quoted: $68.9M to $83.1M for 2,048 h100-sxm, 3.787 s a step, "
+        "Buy C (0d_llama3_70b), once quoted: about $68.9M to $83.1M for 2,048 h100-sxm, 3.787 s a step, "
         "2.22 M tokens/s."
     )
     low, high = (float(usd) / 1e6 for usd in llama.candidates[2].bill.ends_usd)
@@ -280,8 +282,46 @@ def test_an_offer_in_hand_is_ranked_as_if_it_counted(quoted, tmp_path) -> None:
 def test_the_first_page_says_for_which_work_and_on_which_network_it_is(llama) -> None:
     said = decision_section(llama).lead
     assert said[-1].startswith("It holds for llama3-70b: another model may need another tier more")
-    assert "InfiniBand or Ethernet is not said: " in said[1]
+    assert "Parts are priced by ports and speed, not by InfiniBand or Ethernet; " in said[1]
     assert said[1].endswith("step times are as on InfiniBand.")
+    [risk] = (x for x in risk_section(llama).paragraphs if "step times are as on" in x)
+    assert risk.startswith("A, B, C: step times are as on InfiniBand; interconnect: ethernet makes")
+
+
+def test_the_network_that_a_plan_names_is_not_said_to_be_unsaid() -> None:
+    asked = ("--set", "fidelity=calibrated", "--set", "interconnect=ethernet")
+    found = compared_by(f"{LLAMA}@450,50,25", *asked)
+    said = " ".join(decision_section(found).lead)
+    assert "not by InfiniBand or Ethernet; step times are as on Ethernet." in said
+    assert "not said" not in said
+    risks = " ".join(risk_section(found).paragraphs)
+    assert "as on Ethernet; interconnect: infiniband makes them as on InfiniBand" in risks
+
+
+def test_a_price_with_a_guess_that_has_no_range_is_about_its_ends(llama) -> None:
+    """Who guesses more must not look surer: both ends are about what they are."""
+    one = llama.candidates[2]
+    prices = {line.part.name: line.part.price for line in one.bill.lines if line.part.price}
+    assert any(x.low_usd != x.high_usd for x in prices.values())
+    bare = {x.name for x in one.bill.without_range}
+    with_range = [
+        replace(
+            line,
+            part=replace(
+                line.part,
+                price=replace(line.part.price, low_usd=line.part.price.usd * Decimal("0.9")),
+            ),
+        )
+        if line.part.name in bare
+        else line
+        for line in one.bill.lines
+    ]
+    assert bare
+    assert price_text(one).startswith("about $")
+    assert " to $" in price_text(one)
+    sure = replace(one, bill=replace(one.bill, lines=tuple(with_range)))
+    assert not sure.bill.without_range
+    assert price_text(sure).startswith("$")
 
 
 def test_the_next_cheaper_and_the_next_faster_stand_beside_the_baseline(quoted) -> None:

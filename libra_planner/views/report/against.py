@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from libra_planner.plain_text import joined
 from libra_planner.procurement.advice import Neighbour, neighbours, tied
+from libra_planner.procurement.bought.lead_times import lead_time, longest
 from libra_planner.procurement.bought.twins import equal_texts, equals
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
@@ -28,16 +30,6 @@ _ROUNDING = 1e-9
 def named(one: Candidate) -> str:
     """Letter and name."""
     return f"{one.letter} ({one.proposal.name})"
-
-
-def joined(words: Sequence[str], last: str) -> str:
-    """Words in one line, with another one before the last.
-
-    >>> joined(["A", "B", "C"], "or"), joined(["A"], "and")
-    ('A, B or C', 'A')
-    """
-    *most, end = words
-    return f"{', '.join(most)} {last} {end}" if most else end
 
 
 def against_lines(comparison: Comparison) -> Iterator[str]:
@@ -221,6 +213,7 @@ def considered_table(comparison: Comparison) -> Table | None:
         f"Time against {one.letter}": has_times,
         run: comparison.has_run,
         f"Work per dollar against {one.letter}": has_times,
+        _LEAD: longest(comparison) is not None,
         "Remarks": True,
     }
     told = columns.values()
@@ -228,7 +221,26 @@ def considered_table(comparison: Comparison) -> Table | None:
     decides = "work per dollar decides" if has_times else "the price decides"
     headings = [*itertools.compress(columns, told)]
     title = f"All designs, the one to buy first; {decides}"
-    return table("considered", title, headings, rows)
+    return table("considered", title, headings, rows, note=_lead_note(comparison))
+
+
+_LEAD = "Longest lead time, days"
+
+
+def _lead_note(comparison: Comparison) -> str:
+    """Of how many parts nobody says a lead time, by design; empty where nobody says any."""
+    said = []
+    for one, found in zip(comparison.candidates, longest(comparison) or (), strict=False):
+        if n := len(found.unknown):
+            names = ", ".join(found.unknown[:_MOST_NAMES]) + ", ..." * (n > _MOST_NAMES)
+            parts = "1 part" if n == 1 else f"{n} parts"
+            said.append((one.letter, f"of {parts} no lead time is known ({names})"))
+    text = "; ".join(f"{whose}: {text}" for whose, text in cells.said_once(said))
+    return f"{_LEAD}, as far as it is known. {text}." if text else ""
+
+
+_MOST_NAMES = 4
+"""Parts without a lead time that are named."""
 
 
 def _considered_row(comparison: Comparison, i: int) -> list[Value]:
@@ -248,6 +260,7 @@ def _considered_row(comparison: Comparison, i: int) -> list[Value]:
         "" if times is None else cells.delta(_ratio(times, i, comparison.chosen)),
         number(days if days is not None and math.isfinite(days) else None, 1),
         "" if times is None else cells.delta(_ratio(worth, comparison.chosen, i), more),
+        cells.count(lead_time(other).n_lead_days),
         "; ".join(remarks(comparison, i)),
     ]
 
@@ -272,6 +285,8 @@ def remarks(comparison: Comparison, i: int) -> Iterator[str]:
     yield from dict.fromkeys((*told, *_places(comparison, i)))
     if i in tied(comparison, comparison.chosen, with_prices=True):
         yield f"tied with {comparison.letters[comparison.chosen]}"
+    if part := lead_time(comparison.candidates[i]).part:
+        yield f"waits longest for {part}"
     yield from (f"breaks {text}" for text in broken_texts(comparison.candidates[i]))
 
 
@@ -299,8 +314,18 @@ def considered_payload(comparison: Comparison) -> list[dict[str, Any]]:
             "ranked_step_time_s": one.step_time_s,
             "time_change_fraction": None if times is None else _ratio(times, i, best),
             "work_per_usd_change_fraction": None if times is None else _ratio(worth, best, i),
+            **_lead_payload(one),
             "remarks": [*remarks(comparison, i)],
         }
         for i in comparison.order
         for one in [comparison.candidates[i]]
     ]
+
+
+def _lead_payload(one: Candidate) -> dict[str, Any]:
+    found = lead_time(one)
+    return {
+        "longest_lead_days": found.n_lead_days,
+        "longest_lead_part": found.part or None,
+        "unknown_lead_parts": list(found.unknown),
+    }

@@ -22,6 +22,7 @@ from libra_planner.procurement.bill import (
     SideNetwork,
     to_cents,
 )
+from libra_planner.procurement.bought.split_rails import split_notes
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
@@ -34,6 +35,7 @@ from libra_planner.procurement.readiness import (
     assumed_prices,
     assumed_text,
     cage_texts,
+    memory_texts,
     resting_usd,
     used_in,
 )
@@ -58,6 +60,7 @@ from libra_planner.views.report.bills import (
     rates,
 )
 from libra_planner.views.report.bills import SPARES as SPARES_USD
+from libra_planner.views.report.strategies import technology_notes
 from libra_planner.views.spread import mean_text
 
 _BITS = 8
@@ -144,6 +147,9 @@ def _risks(comparison: Comparison) -> Iterator[str]:
 def _notes(one: Candidate) -> Iterator[str]:
     """What could make the figures of one design wrong."""
     yield f"{assumed_text(one.bill)} of its price is assumed"
+    yield from memory_texts(one)
+    yield from technology_notes(one)
+    yield from split_notes(one)
     yield from cage_texts(one)
     problem = one.proposal.problem
     yield from plan_notes(problem if one.check is None else as_checked(problem))

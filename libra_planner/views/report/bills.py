@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from libra_planner.procurement.bill import GROUPS, SERVICES, SUPPORT, Bill, Fit, Line, Part
+from libra_planner.procurement.bill import GROUPS, NETWORK, SERVICES, SUPPORT, Bill, Fit, Line, Part
 from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
@@ -285,6 +285,7 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     )
     ordered = [name for name in _ordered(one) if name in columns]
     note += f" {', '.join(ordered)}: section Orders." if ordered else ""
+    note += _ports_note(one)
     return cells.table_of(
         f"Bill of materials of design {one.letter}",
         one.bill.lines,
@@ -297,6 +298,12 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         off_page=("W each", "kW", "Share", *ordered),
         print_to="Extended",
     )
+
+
+def _ports_note(one: Candidate) -> str:
+    """How many ports of the training network's switches are used, which paper has no column for."""
+    told = [f"{line.tier}: {line.note}" for line in one.bill.of(NETWORK).lines if line.n_ports]
+    return f" Switches of {'; '.join(told)}." if told else ""
 
 
 def _ordered(one: Candidate) -> Iterator[str]:

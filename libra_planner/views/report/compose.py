@@ -19,6 +19,7 @@ from libra_planner.procurement.advice import (
     steps,
     tied,
 )
+from libra_planner.procurement.bought.split_rails import split_rails
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import open_points, used_in
@@ -53,6 +54,7 @@ from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.report.strategies import on_links_payload, strategy_section
 from libra_planner.views.spread import figures
 from libra_planner.views.training.found import found_payload
+from libra_planner.views.training.memory import memory_figures
 
 SectionMaker: TypeAlias = Callable[[Comparison, Mapping[str, Chart]], Iterable[Section]]
 """What makes sections of a comparison and of charts by key; none where they do not apply."""
@@ -198,13 +200,26 @@ def doubt_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[str]:
-    """What ``report`` prints: what to buy, why, and the files that say more."""
+    """What ``report`` prints: what its first page says, and the files that say more.
+
+    All that is said of the decision where no file but tables is written.
+    """
     section = decision_section(comparison)
-    yield from section.said
+    page = replace(section, lead=(*section.lead[:1], *section.brief))
+    is_short = any(path.suffix != ".csv" for path in files)
+    shown = page if is_short else section
+    yield from shown.said
     yield from (f"Warning: {warning}" for warning in section.warnings)
-    for card in section.cards:
-        yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
-    yield from (*section.paragraphs, *file_lines(files))
+    if is_short:
+        # Sentences of what the page has as tables.
+        told = ("", *page.lead, *section.warnings)
+        yield from (text for text in section.tabled if text not in told)
+        yield "Bills, notes and the rest:"
+    else:
+        for card in section.cards:
+            yield f"{card.title}: {card.answer} ({card.figure}). {card.reason}"
+        yield from section.paragraphs
+    yield from file_lines(files)
 
 
 def file_lines(files: Sequence[Path]) -> Iterator[str]:
@@ -349,11 +364,20 @@ def _design(one: Candidate) -> dict[str, Any]:
         "expected_run_s": cells.finite(run.expected_s if run else None),
         "run_cost_usd": cells.finite(run.cost_usd if run else None),
         "mfu": mfu(one),
+        **memory_figures(one.proposal.problem),
+        **_rails_payload(one),
         "band": None if one.band_s is None else one.error_source,
         **found_payload(one.proposal.found),
         **on_links_payload(one),
         **_bands(one),
     }
+
+
+def _rails_payload(one: Candidate) -> dict[str, Any]:
+    """Whether rails share no switch, and how many more nodes fit then; null where not known."""
+    found = split_rails(one)
+    room = None if found is None else found.n_more_nodes
+    return {"rails_share_no_switch": found is not None, "n_more_nodes": room}
 
 
 def _bands(one: Candidate) -> dict[str, float | None]:

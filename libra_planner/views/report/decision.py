@@ -237,7 +237,7 @@ def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
     waits, there = (
         format_time(max(0.0, x.step_time_by(model) - x.evaluation.compute_s)) for x in pair
     )
-    fast = "As good as equal to" if gain - 1 < _EQUAL else f"{gain:.3f}x as fast as"
+    fast = "As fast as" if gain - 1 < _EQUAL else f"{gain:.3f}x as fast as"
     text = f"{fast} {other.letter}: {waits} of a step waits on communication"
     figure = f"{format_time(step_time_s)} per step {model}"
     if comparison.ranking.time_unit == "token":

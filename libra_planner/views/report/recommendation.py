@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator, Sequence, Set
 
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
+from libra_planner.plain_text import joined
 from libra_planner.procurement.advice import Step, contenders, steps
-from libra_planner.procurement.bill import SERVICE, SERVICES, SUPPORT
+from libra_planner.procurement.bill import SERVICES, SUPPORT
+from libra_planner.procurement.bought.lead_times import later_text, lead_time
 from libra_planner.procurement.bought.rewirings import (
     short_wiring_texts,
     wiring_lines,
     wiring_texts,
 )
+from libra_planner.procurement.bought.split_rails import split_text
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
@@ -26,6 +29,7 @@ from libra_planner.procurement.readiness import (
     free_ports_texts,
     is_all_quoted,
     is_mostly_assumed,
+    memory_texts,
     order_texts,
     resting_usd,
     short_cage_texts,
@@ -44,7 +48,6 @@ from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.against import (
     against_lines,
     choice_notes,
-    joined,
     named,
     tie_text,
     untwinned_ties,
@@ -73,13 +76,15 @@ N_FIGURES = 2
 def price_text(one: Candidate, factor: float = 1.0) -> str:
     """The price as far as it is known: between its ends, about what it is, or in four digits.
 
+    "About" is a price of which a part is assumed, and nobody says between what that lies.
+
     Parameters
     ----------
     factor : on it, such as 1.0825 with tax.
     """
     ends = [round_usd(float(usd) * factor).shown for usd in one.bill.ends_usd]
     if len({*ends}) > 1:
-        return " to ".join(ends)
+        return f"{'about ' * bool(one.bill.without_range)}{' to '.join(ends)}"
     if one.bill.assumed_usd:
         return f"about {round_usd(float(one.bill.total_usd) * factor).shown}"
     return format_usd(float(one.bill.total_usd) * factor)
@@ -112,8 +117,9 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield _unchecked_text(comparison)
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
-    yield from (*against_lines(comparison), *choice_notes(comparison))
+    yield from (*against_lines(comparison), *choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
     yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in wiring_texts(comparison))
@@ -137,8 +143,9 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield text
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
-    yield from choice_notes(comparison)
+    yield from (*choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
+    yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
     yield from (f"Open: {text}." for text in order_texts(comparison))
     yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
     yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
@@ -147,7 +154,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
     yield _certainty(one, is_brief=True)
-    if text := " ".join((*_short_run(one), *_offers(comparison, one))):
+    if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison, is_brief=True)
 
@@ -317,17 +324,6 @@ def _run(one: Candidate) -> Iterator[str]:
     yield f"{text[:1].upper()}{text[1:]}."
 
 
-def _short_run(one: Candidate) -> Iterator[str]:
-    """Days and dollars of the run, with what their bands say."""
-    if one.run is not None and math.isfinite(one.run.expected_s):
-        days = f"{one.run.expected_s / _DAY_S:,.1f} days"
-        between = _between(run_ends("expected_s")(one), lambda x: f"{x / _DAY_S:,.1f}")
-        cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
-        text = f"{tokens_text(one.n_tokens)} take {days}{between}"
-        text += f" and {round_usd(one.run.cost_usd).shown}{cost}{before_tax(one)}"
-        yield f"{text[:1].upper()}{text[1:]}."
-
-
 def _between(ends: Ends, shown: Callable[[float], str]) -> str:
     """The ends of a band in brackets; empty for none."""
     return "" if ends is None else f" ({shown(ends[0])} to {shown(ends[1])})"
@@ -363,12 +359,18 @@ def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
         but = f"; nobody says the last day of {_listed(bare)}" if bare else ""
         yield f"The first quote {verb} on {day} ({_listed(names)}){but}."
     yield from _chosen(comparison, {x.name for x in parts})
-    days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
-    if days:
-        longest = max(days, key=lambda pair: pair[0])
-        unknown = [x.name for x in parts if x.n_lead_days is None and x.kind != SERVICE]
-        but = f"; nobody says that of {_listed(unknown)}" if unknown else ""
-        yield f"The longest lead time is {longest[0]} days ({longest[1]}){but}."
+    found = lead_time(one)
+    if found.n_lead_days is not None:
+        but = f"; nobody says that of {_listed(found.unknown)}" if found.unknown else ""
+        yield f"The longest lead time is {found.n_lead_days} days ({found.part}){but}."
+    if text := later_text(comparison):
+        yield f"{text}."
+
+
+def _limits(comparison: Comparison) -> Iterator[str]:
+    """What the design to buy cannot do that another one can."""
+    if text := split_text(comparison):
+        yield f"{text}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -434,13 +436,13 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
 def _other_part(step: Step) -> str:
     """Spares of what stands elsewhere, and which part takes another's place."""
     before, after = step.n_spares
-    is_told = step.is_stock and _is_at_one_place(step)
+    is_told = step.is_stock and _has_one_place(step)
     spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
     is_other = all(step.parts) and len({*step.parts}) > 1
     return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
 
 
-def _is_at_one_place(step: Step) -> bool:
+def _has_one_place(step: Step) -> bool:
     return len(step.places) == 1 and step.places != (_NIC_PLACE,)
 
 
@@ -448,5 +450,6 @@ def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
     names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
-    names += f" at {step.places[0]}" if _is_at_one_place(step) else ""
+    # Spares alone stand in for what a design has elsewhere: no place is that of both.
+    names += f" at {step.places[0]}" if _has_one_place(step) and not step.is_stock else ""
     return names[:1].upper() + names[1:]

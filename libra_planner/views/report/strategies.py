@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from libra_planner.plan.steps.strategies import strategy_text
@@ -39,13 +39,21 @@ def technology_cell(one: candidate.Candidate) -> Value:
 
 
 def technology_text(one: candidate.Candidate) -> str:
-    """What nobody says of the network that is bought; empty where no part of it is a switch."""
+    """What parts are priced by, and what step times are as on; empty where no part is a switch."""
     has_parts = any(x.part.kind in (NIC, SWITCH) for x in one.bill.of(NETWORK).lines)
     if not has_parts:
         return ""
     name = _technology(one)
     times = f"step times are as on {name}" if name else "step times know neither"
-    return f"InfiniBand or Ethernet is not said: parts are priced by ports and speed, {times}."
+    return f"Parts are priced by ports and speed, not by InfiniBand or Ethernet; {times}."
+
+
+def technology_notes(one: candidate.Candidate) -> Iterator[str]:
+    """Which key of a plan says what network the step times are as on, of plans that have it."""
+    name = _technology(one)
+    other = next((key for key, its in _NAMES.items() if its != name), "")
+    if name and other:
+        yield f"step times are as on {name}; interconnect: {other} makes them as on {_NAMES[other]}"
 
 
 def _technology(one: candidate.Candidate) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from libra_planner.problem import Problem
-from libra_planner.step.bands import MEMORY_ERROR_FRACTION
-from libra_planner.step.memory_use import MemoryUse
+from libra_planner.step.memory_use import MemoryUse, fit_text
 from libra_planner.units import BYTES_PER_GB, format_bytes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.workload.memory.habits import MOST_SHARDED
@@ -138,14 +137,9 @@ def verdict(states: ModelStates | MemoryUse, of: str = "") -> str:
 
 def _whole_verdict(use: MemoryUse, of: str) -> str:
     """The same of the step of a whole model, activations counted."""
-    room = use.npu_memory_bytes or 0.0
     if use.fits:
-        left = room - use.total_bytes
-        error = MEMORY_ERROR_FRACTION
-        words = f", less than the {error:.0%} that such figures are off: not certain"
-        doubt = "" if use.is_certain else words
-        room_text, left_text = format_bytes(room), format_bytes(left)
-        return f"the model{of} fits the {room_text} of the NPU; {left_text} are left{doubt}"
+        return fit_text(use, of)
+    room = use.npu_memory_bytes or 0.0
     found = [" and ".join(one.changes) for one in use.fixes()]
     fixes = found or ["NPUs with more memory"]
     over = f"{format_bytes(use.over_bytes)} more than the {format_bytes(room)} of the NPU"
