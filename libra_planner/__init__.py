@@ -16,10 +16,13 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.errors import close_names
 from libra_planner.registry import plugin_fault
 
 if TYPE_CHECKING:
     from libra_planner.api.batches import Batch as Batch
+    from libra_planner.api.batches import BatchRow as BatchRow
+    from libra_planner.api.batches import batch_optimize as batch_optimize
     from libra_planner.api.checks import Check as Check
     from libra_planner.api.checks import Routed as Routed
     from libra_planner.api.checks import link_check as link_check
@@ -53,10 +56,10 @@ if TYPE_CHECKING:
     from libra_planner.api.flow_lists import flows as flows
     from libra_planner.api.optima import Frontier as Frontier
     from libra_planner.api.optima import Optimum as Optimum
-    from libra_planner.api.optima import batch_optimize as batch_optimize
     from libra_planner.api.optima import optimize as optimize
     from libra_planner.api.optima import pareto as pareto
     from libra_planner.api.plans import Plan as Plan
+    from libra_planner.api.plans import check as check
     from libra_planner.api.plans import load_plan as load_plan
     from libra_planner.api.reports import Report as Report
     from libra_planner.api.reports import report as report
@@ -98,7 +101,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "api.batches": "Batch",
+    "api.batches": "Batch BatchRow batch_optimize",
     "api.checks": "Check Routed link_check routed_optimum",
     "api.clusters.cases": "Cases CollectiveCases KernelCases RunCases "
     "collective_table kernel_table train_table",
@@ -110,8 +113,8 @@ _HOMES = {
     "api.collectives": "Collective collective",
     "api.designs": "Evaluated evaluate",
     "api.flow_lists": "RoutedFlows flows",
-    "api.optima": "Frontier Optimum batch_optimize optimize pareto",
-    "api.plans": "Plan load_plan",
+    "api.optima": "Frontier Optimum optimize pareto",
+    "api.plans": "Plan check load_plan",
     "api.reports": "Report report",
     "api.searches": "Found StrategyFrontier search",
     "api.sweeps": "SweepPlan SweepResults sweep sweep_plan sweep_results",
@@ -134,17 +137,16 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = list(_MODULES)
 
 
+def _function(name: str) -> property:
+    """A function of the package that has the name of a folder; imports of that do not set it."""
+    return property(lambda _: __getattr__(name), lambda _package, _folder: None)
+
+
 class _Package(ModuleType):
-    """The package: ``lp.search`` is the function, though a folder has the same name."""
+    """The package: ``lp.check`` and ``lp.search`` are functions, not the folders of these names."""
 
-    @property
-    def search(self) -> Any:
-        """What imports would set to the folder of that name."""
-        return __getattr__("search")
-
-    @search.setter
-    def search(self, folder: ModuleType) -> None:
-        """Imports of the folder do not need it here."""
+    check = _function("check")
+    search = _function("search")
 
 
 sys.modules[__name__].__class__ = _Package
@@ -152,7 +154,9 @@ sys.modules[__name__].__class__ = _Package
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        near = [] if name.startswith("_") else close_names(name, _MODULES)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
     return getattr(importlib.import_module(f"libra_planner.{_MODULES[name]}"), name)
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from numbers import Real
 from typing import Any, Protocol
 
@@ -138,6 +140,45 @@ class Whole:
     def takes(self, value: Any) -> bool:
         """Whether a value is a whole number in the range."""
         return is_whole(value) and bool(self.least <= value <= self.most)
+
+
+_SHARE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%", re.ASCII)
+SHARE_WORDS = ", or a share of them such as 5%"
+"""What may stand in the place of some counts, for messages."""
+
+
+def is_share(value: Any) -> bool:
+    """Whether a value is a share such as ``5%``: above 0 and up to 100 %.
+
+    >>> is_share("5%"), is_share("2.5%"), is_share("0%"), is_share(5)
+    (True, True, False, False)
+    """
+    match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    return match is not None and 0 < Fraction(match[1]) <= 100
+
+
+def counted_share(value: int | str, n: int) -> int:
+    """A count, or so many of ``n`` as a share of them is, rounded up.
+
+    >>> counted_share(3, 96), counted_share("5%", 96), counted_share("7%", 100)
+    (3, 5, 7)
+    """
+    if isinstance(value, int):
+        return value
+    return math.ceil(Fraction(value.removesuffix("%")) * n / 100)
+
+
+class WholeOrShare(Whole):
+    """A whole number of a range, or a share such as ``5%``.
+
+    >>> str(WholeOrShare(0, 9).fault("fail_links", "5 %"))
+    "fail_links: got '5 %', expected a whole number from 0 to 9, or a share of them such as 5%"
+    """
+
+    def fault(self, name: str, value: Any) -> Fault | None:
+        """What is wrong with a value; ``None`` for nothing."""
+        found = None if is_share(value) else super().fault(name, value)
+        return found and replace(found, expected=f"{found.expected}{SHARE_WORDS}")
 
 
 @dataclass(frozen=True)

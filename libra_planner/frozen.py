@@ -1,8 +1,11 @@
-"""Frozen values: what is worked out from their fields is kept, and never travels with them."""
+"""Bases of frozen values: what is worked out is kept, and lists of rows are as Python's lists."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+R = TypeVar("R")
 
 
 class Frozen:
@@ -16,3 +19,34 @@ class Frozen:
     def __getstate__(self) -> dict[str, Any]:
         """The fields."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+class Rows(Generic[R]):
+    """Base of results that are lists of rows: ``len``, loops, indices and slices are of ``rows``.
+
+    Examples
+    --------
+    >>> class Two(Rows[str]):
+    ...     rows = ("a", "b")
+    >>> len(Two()), list(Two()), Two()[-1], Two()[:1]
+    (2, ['a', 'b'], 'b', ('a',))
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def rows(self) -> Sequence[R]:
+            """What the result is a list of."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+    @overload
+    def __getitem__(self, index: slice) -> Any: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.rows[index]

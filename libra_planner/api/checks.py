@@ -158,7 +158,11 @@ class Check(_OnLinks):
         """What fails in every draw, in words."""
         asked = self.question
         counts = {"cable": asked.fail_links, "spine": asked.fail_spines}
-        failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+        failed = [
+            f"{n} of the {what}s" if isinstance(n, str) else f"{n:,} {what}{'s' if n > 1 else ''}"
+            for what, n in counts.items()
+            if n
+        ]
         return " and ".join(failed)
 
     @property
@@ -357,24 +361,39 @@ def refuse_of_check(asked: Mapping[str, Any]) -> None:
 
 
 @pythonic
-def link_check(plan: Problem, bandwidth_bytes_per_s: Array, **asked: Any) -> links.LinkCheck:
+def link_check(
+    plan: Problem,
+    bandwidth_bytes_per_s: Any = None,
+    *,
+    bandwidth_GBps: Any = None,
+    **asked: Any,
+) -> links.LinkCheck:
     """A design on its links, for :meth:`~libra_planner.check.links.LinkCheck.report`.
 
     Parameters
     ----------
     plan : as :func:`libra_planner.load_plan` gives it.
-    bandwidth_bytes_per_s : shape (n_dims,).
+    bandwidth_bytes_per_s, bandwidth_GBps : shape (n_dims,), one of both.
     asked : as :func:`libra_planner.check.links.link_check` has it.
 
     Raises
     ------
     TypeError
         For a path in place of a plan.
+    SpecError
+        For no bandwidth, or one of another shape.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> checked = link_check(lp.load_plan("07_check"), bandwidth_GBps=[170, 130])
+    >>> checked.report(lp.Policy("spray")).n_routings
+    1
     """
     plan_given(plan, "link_check")
     kinds = {"selection": OneOf(allowed.ALGORITHMS)}
     refuse_asked("link_check", kinds, asked, links.link_check, ("problem", "bandwidth_Bps"))
-    vector = vector_Bps(plan, bandwidth_bytes_per_s, None, "link_check")
+    vector = vector_Bps(plan, bandwidth_bytes_per_s, bandwidth_GBps, "link_check")
     refuse_GBps(vector)
     return links.link_check(plan, vector, **asked)
 

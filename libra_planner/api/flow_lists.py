@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.allowed import Flag, Kind
+from libra_planner.allowed import Flag, Kind, counted_share
 from libra_planner.api.given import OF_LINKS, path_given, policy_of, takes
 from libra_planner.api.shown import Shown
 from libra_planner.check import report as reporting
 from libra_planner.errors import Disconnected, Place, SpecError, located
-from libra_planner.fabric.clos import Clos, fail
+from libra_planner.fabric.clos import Clos, cable_failures, fail
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows
 from libra_planner.reading.bundled import FLOW_LISTS, given_file
@@ -93,7 +93,7 @@ def flows(
     *,
     seeds: int | None = None,
     seed: int | None = None,
-    fail_links: int = 0,
+    fail_links: int | str = 0,
     fail_spines: int = 0,
     with_rates: bool = True,
     watchers: Watchers | None = None,
@@ -108,7 +108,8 @@ def flows(
     policy : how flows find their paths, a name or a ``Policy``; by default ECMP.
     seeds, seed : number of routings, and seed of the first. Without both as many routings as the
         number of flows says, with ``seed`` alone one.
-    fail_links, fail_spines : cables between switches, and spines, that fail, drawn per seed.
+    fail_links, fail_spines : cables between switches, and spines, that fail, drawn per seed; of
+        cables a number, or a share of them such as ``"5%"``.
     with_rates : whether to follow the flows to their ends.
     watchers : who is told how far it is.
 
@@ -150,7 +151,7 @@ class ListRuns:
     whole: Clos
     listed: reporting.FlowList
     policy: Policy
-    failures: tuple[int, int] = (0, 0)
+    failures: tuple[int | str, int] = (0, 0)
     with_rates: bool = True
     files: tuple[str, str] = ("", "")
     watchers: Watchers = Watchers()
@@ -189,7 +190,8 @@ class ListRuns:
             return self.whole
         n_links, n_spines = self.failures
         with located(f"{self.files[0]}: --fail-links, --fail-spines"):
-            return fail(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
+            n_failed = counted_share(n_links, len(cable_failures(self.whole)))
+            return fail(self.whole, n_links=n_failed, n_spines=n_spines, seed=seed)
 
     def _report(self, seed: int, *, alone: bool) -> reporting.FlowReport:
         """One routing."""

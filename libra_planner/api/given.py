@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from libra_planner import allowed
-from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, refuse_wrong
+from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, WholeOrShare, refuse_wrong
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy, policy_with
@@ -59,7 +59,7 @@ OF_LINKS: dict[str, Kind] = {
     "seed": Whole(*allowed.SEED),
     "queue_pairs": Whole(*allowed.QUEUE_PAIRS),
     "npus_per_address": Whole(*allowed.NPUS_PER_ADDRESS),
-    "fail_links": Whole(*allowed.FAILED),
+    "fail_links": WholeOrShare(*allowed.FAILED),
     "fail_spines": Whole(*allowed.FAILED),
     "single_failures": Flag(),
     "trace": Text("a flow such as '0-8'"),
@@ -91,12 +91,12 @@ def setting_texts(settings: Settings) -> tuple[str, ...]:
     >>> setting_texts("parallelism.tp=8"), setting_texts({"parallelism.tp": 8, "objective": "cost"})
     (('parallelism.tp=8',), ('parallelism.tp=8', 'objective="cost"'))
     """
-    if isinstance(settings, Mapping):
-        from libra_planner.reading.document import read_document
+    from libra_planner.reading.document import python_value, read_document
 
-        values = read_document(settings).value.items()
+    if isinstance(settings, Mapping):
+        values = read_document(settings, "settings").value.items()
         return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values)
-    texts = (settings,) if isinstance(settings, str) else settings
+    texts = (settings,) if isinstance(settings, str) else python_value(settings)
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         got = f"settings: got a value of type {type(settings).__name__}"
         raise TypeError(f"{got}, expected 'key=value' texts, or a dict of dotted keys to values")

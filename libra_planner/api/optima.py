@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import numpy as np
 from libra_planner import allowed
 from libra_planner import evaluation as evaluating
 from libra_planner.allowed import Whole
-from libra_planner.api.batches import Batch
 from libra_planner.api.designs import OneDesign
 from libra_planner.api.given import (
     overrides_of,
@@ -309,19 +308,6 @@ def pareto(
 
         return search_pareto(plan, n_points)
     return Frontier.among(plan, optimizing.pareto(plan, n_points, progress))
-
-
-@pythonic
-def batch_optimize(plans: Problem | Sequence[Problem]) -> Batch:
-    """The optima of many plans at once.
-
-    :func:`libra_planner.optimizer.optimize.batch_optimize` says how they are found.
-    """
-    one = isinstance(plans, str | Mapping | Problem) or not isinstance(plans, Iterable)
-    listed: list[Any] = [plans] if one else [*plans]  # type: ignore[misc]
-    for plan in listed:
-        plan_given(plan, "batch_optimize")
-    return Batch.of(optimizing.batch_optimize(listed))
 
 
 def bill_study(

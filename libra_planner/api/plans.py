@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.api.given import (
     Settings,
     path_given,
+    plan_given,
     policy_of,
     pythonic,
     save_plan,
@@ -28,7 +29,7 @@ from libra_planner.views.plan import note_lines, plan_head
 
 if TYPE_CHECKING:
     from libra_planner.api.checks import Check, Routed
-    from libra_planner.api.designs import Evaluated
+    from libra_planner.api.designs import Evaluated, OneDesign
     from libra_planner.api.optima import Frontier, Optimum
     from libra_planner.api.searches import Found, StrategyFrontier
     from libra_planner.inputs.plans import SearchedPlan
@@ -218,13 +219,7 @@ class Plan(Shown, Problem):
         >>> round(found.ideal_step_time_s, 3), found.mean_step_time_s > found.ideal_step_time_s
         (2.849, True)
         """
-        from libra_planner.api.checks import refuse_of_check
-
-        vector = asked.pop("bandwidth_GBps", None)
-        refuse_of_check(asked)
-        policy = policy_of(policy)
-        design = self.optimize() if vector is None else self.evaluate(bandwidth_GBps=vector)
-        return design.check(policy, **asked)
+        return check(self, policy, **asked)
 
     @pythonic
     def optimize_routed(self, policy: str | Policy = "ecmp", **asked: Any) -> Routed:
@@ -327,3 +322,52 @@ def _source(plan: Source) -> Source:
         found: dict[str, Any] = read_document(plan).value
         return found
     return given_file(plan)
+
+
+@pythonic
+def check(plan: Problem | OneDesign | Source, policy: str | Policy = "ecmp", **asked: Any) -> Check:
+    """A design on whole links, its flows routed; the command ``check``.
+
+    Parameters
+    ----------
+    plan : whose optimum is checked: a plan, its path, bundled name or dict. What
+        :func:`libra_planner.optimize` and :func:`libra_planner.evaluate` give is checked itself.
+    policy, asked : as :meth:`libra_planner.api.plans.Plan.check` has them.
+
+    Raises
+    ------
+    TypeError
+        For what is no plan, such as a list of several.
+    PlannerError
+        For a plan without an optimum, or links that cannot be built or routed.
+
+    Examples
+    --------
+    >>> check("07_check", "spray")
+    <Check: step time ... by spray (1 routing), ...x the ideal 2.849 s>
+    """
+    from libra_planner.api.checks import refuse_of_check
+
+    vector = asked.pop("bandwidth_GBps", None)
+    refuse_of_check(asked)
+    return _design(plan, vector).check(policy_of(policy), **asked)
+
+
+def _design(plan: Problem | OneDesign | Source, bandwidth_GBps: Any) -> OneDesign:
+    """The design that is meant: of a plan its optimum, or what is given beside it."""
+    from libra_planner.api.designs import OneDesign, evaluate
+    from libra_planner.api.optima import optimize
+
+    if isinstance(plan, OneDesign):
+        if bandwidth_GBps is not None:
+            got = "got bandwidth_GBps and a design, which has its own bandwidth"
+            raise SpecError(Fault(got, "expected one of both", "leave one out", "check"))
+        return plan
+    if isinstance(plan, list | tuple):
+        got, expected = f"got a {type(plan).__name__}", "expected one plan"
+        raise TypeError(f"check: {got}, {expected}; lp.check_jobs(plans) checks several as jobs")
+    loaded = load_plan(plan) if isinstance(plan, str | Path | Mapping) else plan
+    plan_given(loaded, "check")
+    if bandwidth_GBps is None:
+        return optimize(loaded)
+    return evaluate(loaded, bandwidth_GBps=bandwidth_GBps)

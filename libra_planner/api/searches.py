@@ -28,6 +28,7 @@ from libra_planner.api.shown import (
 )
 from libra_planner.api.training import OF_RUNS, argument_fault
 from libra_planner.errors import Fault, SpecError
+from libra_planner.frozen import Rows
 from libra_planner.inputs.plans import open_plan
 from libra_planner.inputs.training.clusters import FEWEST_NPUS, Nics, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
@@ -66,14 +67,20 @@ OF_SEARCHES: dict[str, Kind] = {
 
 
 @dataclass(frozen=True, repr=False)
-class Found(Shown):
-    """The best strategies of a search, the best first.
+class Found(Rows[dict[str, Any]], Shown):
+    """The best strategies of a search, the best first: a list of :attr:`best`.
 
     Parameters
     ----------
     result : of the search, with how much of it is proven.
     base : the plan; of a search without one what all strategies have in common.
     runs : of a search without a plan, the run with each strategy.
+
+    Examples
+    --------
+    >>> found = search(model="llama3-8b", npu="h100-sxm", gpus=16, global_batch=64, n_best=2)
+    >>> len(found), found[0]["dp"], [one["cp"] for one in found]
+    (2, 8, [2, 1])
     """
 
     result: SearchResult
@@ -92,6 +99,11 @@ class Found(Shown):
         """Degrees and figures of every strategy, by the keys of ``search --json``."""
         found: list[dict[str, Any]] = self.to_dict()["best"]
         return found
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The same: what loops, ``len`` and indices are of."""
+        return self.best
 
     @property
     def parallelism(self) -> dict[str, Any]:
@@ -142,8 +154,8 @@ class Found(Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class StrategyFrontier(Shown):
-    """The fastest strategy and network at each cost, cheapest first.
+class StrategyFrontier(Rows[dict[str, Any]], Shown):
+    """The fastest strategy and network at each cost, cheapest first: a list of :attr:`rows`.
 
     Parameters
     ----------
@@ -156,8 +168,11 @@ class StrategyFrontier(Shown):
 
     table = "points"
 
-    def __len__(self) -> int:
-        return len(self.found.points)
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Degrees and figures of every point, by the keys of ``search --pareto --json``."""
+        found: list[dict[str, Any]] = self.to_dict()["points"]
+        return found
 
     def headline(self) -> str:
         """It in one line."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from libra_planner.allowed import counted_share
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import Selection, placed_npus
@@ -126,7 +127,7 @@ def drawn_failures(
     check: LinkCheck,
     policy: Policy,
     *,
-    n_links: int = 0,
+    n_links: int | str = 0,
     n_spines: int = 0,
     seeds: Iterable[int] | None = None,
     progress: Progress | None = None,
@@ -136,7 +137,8 @@ def drawn_failures(
     Parameters
     ----------
     check : the design.
-    n_links, n_spines : cables between switches and spines that fail in each such dimension.
+    n_links, n_spines : cables between switches and spines that fail in each such dimension; of
+        cables also a share of that dimension's, such as ``5%``, rounded up.
     seeds : of the draws, and of the routing; by default 10 or fewer, by the number of flows.
     progress : called with finished and all seeds.
 
@@ -147,10 +149,14 @@ def drawn_failures(
     """
     listed = check.seeds(Policy(), seeds)
     dims = _layered(check.design)
+    n_cables = {dim: len(clos.cable_failures(whole)) for dim, whole in dims.items()}
+    lost = {
+        dim: {"n_links": counted_share(n_links, n), "n_spines": n_spines}
+        for dim, n in n_cables.items()
+    }
 
     def fabrics(seed: int) -> dict[int, Clos]:
-        lost = {"n_links": n_links, "n_spines": n_spines}
-        return {dim: clos.fail(whole, seed=seed + dim, **lost) for dim, whole in dims.items()}
+        return {dim: clos.fail(whole, seed=seed + dim, **lost[dim]) for dim, whole in dims.items()}
 
     cases = (("", f"seed {seed}", seed, fabrics(seed)) for seed in listed)
     return _study(check, policy, listed, cases, n_cases=len(listed), progress=progress)
@@ -170,23 +176,31 @@ def every_single_failure(
         For a design without links between switches.
     """
     dims = _layered(check.design)
-    labels = {dim: check.design.dimensions[dim].label for dim in dims}
+    design = check.design
     singles = [(dim, one) for dim, whole in dims.items() for one in clos.single_failures(whole)]
     is_sprayed = not policy.kind.keeps_flows_whole
-    kinds = [_alike(labels[dim], dims[dim], one, is_sprayed=is_sprayed) for dim, one in singles]
+    kinds = [
+        _alike(_label(design, dim, one), dims[dim], one, is_sprayed=is_sprayed)
+        for dim, one in singles
+    ]
     first = dict(zip(reversed(kinds), reversed(singles), strict=True))
     cases = (
-        (*_named(labels[dim], one), seed, {dim: clos.with_failed(dims[dim], one.links)})
+        (
+            *_named(_label(design, dim, one), one),
+            seed,
+            {dim: clos.with_failed(dims[dim], one.links)},
+        )
         for dim, one in first.values()
     )
     study = _study(check, policy, [seed], cases, n_cases=len(first), progress=progress)
     known = dict(zip(first, study.cases, strict=True))
     found = (
-        _copied(known[kind], _named(labels[dim], one)[1])
+        _copied(known[kind], _named(_label(design, dim, one), one)[1])
         for kind, (dim, one) in zip(kinds, singles, strict=True)
     )
     study = replace(study, cases=tuple(found))
-    cut_off = tuple(one for dim, whole in dims.items() for one in _cut_off(labels[dim], whole))
+    leaves = ((design.dimensions[dim].label, whole) for dim, whole in dims.items())
+    cut_off = tuple(one for label, whole in leaves for one in _cut_off(label, whole))
     worst_first = tuple(sorted(study.cases, key=lambda case: -case.step_time_s))
     return replace(study, cases=worst_first, cut_off=cut_off)
 
@@ -203,6 +217,13 @@ def _alike(label: str, whole: Clos, one: clos.SingleFailure, *, is_sprayed: bool
 def _copied(case: FailureCase, name: str) -> FailureCase:
     """A case by the name of another that is like it."""
     return case if case.name == name else replace(case, name=name, like=case.name)
+
+
+def _label(design: RealizedDesign, dim: int, one: clos.SingleFailure) -> str:
+    """The dimension whose parts in a check have what fails: of a stack, that of its tier (C13)."""
+    places = range(clos.SINGLE_PARTS.index(one.part) % 2 + 1, -1, -1)
+    built = ((place, design.dimensions[dim + place : dim + place + 1]) for place in places)
+    return next(found[0].label for place, found in built if found and found[0].place == place)
 
 
 def _named(label: str, one: clos.SingleFailure) -> tuple[str, str]:

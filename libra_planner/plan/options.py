@@ -28,6 +28,9 @@ _MAX_USD = 1e12
 _QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*)", re.ASCII)
 _RANGE = re.compile(r"([0-9]{1,9})\s*\.\.\s*([0-9]{1,9})", re.ASCII)
 
+_GIGA = ("G", "g")
+"""What people write behind a speed that may mean bits or bytes."""
+
 
 def speed_bytes_per_s(value: Any) -> float:
     """A speed such as ``400 Gbit/s``.
@@ -58,6 +61,8 @@ def speed_bytes_per_s(value: Any) -> float:
     except UnitError as error:
         bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
         fix = error.faults[0].fix if bits else closest(unit, UNITS["bandwidth"])
+        if unit in _GIGA:
+            fix = f"write {match[1]} Gbit/s for bits or {match[1]} GB/s for bytes"
         raise UnitError(Fault(f"got the unit {unit!r}", "expected GB/s or Gbit/s", fix)) from None
     if kind != "bandwidth":
         raise UnitError(Fault(f"got a {kind} in {unit}", "expected GB/s or Gbit/s"))
@@ -84,11 +89,10 @@ def nic_bytes_per_s(value: Any) -> float:
     Traceback (most recent call last):
     libra_planner.errors.SpecError: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; ...
     """
-    if isinstance(value, str) and (bare := _QUANTITY.fullmatch(value.strip())) and not bare[2]:
-        fix = f"write {bare[1]}Gbps"
-        raise UnitError(
-            Fault(f"got {value!r} without a unit", "expected a speed with its unit", fix)
-        )
+    bare = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if bare and bare[2] in ("", *_GIGA):
+        got = f"got {value!r}" if bare[2] else f"got {value!r} without a unit"
+        raise UnitError(Fault(got, "expected a speed with its unit", f"write {bare[1]}Gbps"))
     speed_Bps = speed_bytes_per_s(value)
     if speed_Bps >= GBIT_PER_S_BPS:
         return speed_Bps

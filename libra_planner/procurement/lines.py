@@ -209,23 +209,73 @@ def with_included_nics(
             yield replace(line, n_units=line.n_units - n_free)
 
 
-def included_faults(bought: Purchase, whole: Bill, server: Part) -> Iterator[str]:
-    """Where a design and what its servers include do not fit together, in words."""
+@dataclass(frozen=True)
+class ServerLinks:
+    """What a design asks of the links that its servers include, beside what they include.
+
+    Parameters
+    ----------
+    labels : of the dimensions that are inside a server, and that no part of the plan names.
+    asked_Bps, included_Bps : per NPU, one direction, byte/s.
+    server : its name.
+    """
+
+    labels: tuple[str, ...]
+    asked_Bps: float
+    included_Bps: float
+    server: str
+
+    @property
+    def over_Bps(self) -> float:
+        """What is asked for beyond what is included; 0 where that suffices."""
+        is_over = self.asked_Bps > self.included_Bps * (1 + _ROUNDING)
+        return self.asked_Bps - self.included_Bps if is_over else 0.0
+
+    @property
+    def over_text(self) -> str:
+        """That no such server is priced; empty where the included links suffice."""
+        asked, most = map(format_bandwidth, (self.asked_Bps, self.included_Bps))
+        text = (
+            f"{OVER_SERVER} ({', '.join(self.labels)}) carry {asked} per NPU, one direction, and "
+            f"{self.server} includes {most}: no such server is priced here. Bound the bandwidth, "
+            "or give a server that has it by --parts"
+        )
+        return text if self.over_Bps else ""
+
+    @property
+    def unused_text(self) -> str:
+        """That the price holds more than the design asks for; empty where it does not."""
+        asked, most = map(format_bandwidth, (self.asked_Bps, self.included_Bps))
+        text = (
+            f"{UNUSED_IN_SERVER} {self.server} holds {most} per NPU, one direction, between its "
+            f"NPUs ({', '.join(self.labels)}), and the design asks for {asked}: its times are at "
+            "what it asks for. Name the part (fabric: scale_up), and the design has all of it"
+        )
+        is_less = self.labels and self.asked_Bps < self.included_Bps * (1 - _ROUNDING)
+        return text if is_less else ""
+
+
+OVER_SERVER, UNUSED_IN_SERVER = "links between the NPUs of a server", "the price of"
+"""How the texts of :class:`ServerLinks` begin."""
+
+
+def server_links(bought: Purchase, server: Part) -> ServerLinks:
+    """What a design asks of the links of its servers; without labels where they hold none."""
     dims = [
         dim
         for dim in range(bought.design.topology.n_dims)
         if dim not in bought.domain_dims and holds(bought, dim, server)
     ]
     built = [bought.design.dimensions[i] for i in dims]
-    asked_Bps = sum(one.bandwidth_Bps for one in built)
-    most_Bps = server.includes.scale_up_Bps
-    if asked_Bps > most_Bps * (1 + _ROUNDING):
-        yield (
-            f"links between the NPUs of a server ({', '.join(one.label for one in built)}) carry "
-            f"{format_bandwidth(asked_Bps)} per NPU, one direction, and {server.name} includes "
-            f"{format_bandwidth(most_Bps)}: no such server is priced here. Bound the bandwidth, or "
-            "give a server that has it by --parts"
-        )
+    labels = tuple(one.label for one in built)
+    asked_Bps = float(sum(one.bandwidth_Bps for one in built))
+    return ServerLinks(labels, asked_Bps, server.includes.scale_up_Bps, server.name)
+
+
+def included_faults(bought: Purchase, whole: Bill, server: Part) -> Iterator[str]:
+    """Where a design and what its servers include do not fit together, in words."""
+    links = server_links(bought, server)
+    yield from filter(None, (links.over_text, links.unused_text))
     names = {f"{name}, included in {server.name}" for name, _ in server.includes.nics}
     if any(bought.scale_out) and not names <= {line.part.name for line in whole.lines}:
         unused = ", ".join(f"{n} {name}" for name, n in server.includes.nics)

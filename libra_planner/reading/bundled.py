@@ -106,17 +106,33 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
 
 
 def _near(name: str, known: Sequence[str]) -> Sequence[str]:
-    """The known names that begin as a name does, or it as they do; else those that look like it.
+    """The known names that begin as a name does, or it as they do; else those that look like it
+    or that it abbreviates.
 
     Examples
     --------
     >>> _near("gpt-3-175b", ["gpt3", "gpt-1.7b"]), _near("qwen3-235b", ["qwen3-235b-a22b"])
     (['gpt3'], ['qwen3-235b-a22b'])
+    >>> _near("dsv3", ["deepseek-v3", "dlrm-mlperf"])
+    ['deepseek-v3']
     """
     key, plain = _plain(name), {one: _plain(one) for one in known}
     begun = [one for one, text in plain.items() if _starts(text, key) or _starts(key, text)]
     same = [one for one, text in plain.items() if text == key]
-    return same or begun or close_names(name, known)
+    short = [one for one, text in plain.items() if _abbreviates(key, text)]
+    return same or begun or close_names(name, known) or short
+
+
+def _abbreviates(key: str, text: str) -> bool:
+    """Whether letters of a text were left out, but not its first and no digit.
+
+    >>> _abbreviates("dsv3", "deepseekv3"), _abbreviates("dv3", "deepseekv31")
+    (True, False)
+    """
+    rest = iter(text)
+    digits = [re.sub("[^0-9]", "", one) for one in (key, text)]
+    is_shorter = len(key) >= _LEAST_BEGIN and key[0] == text[0] and digits[0] == digits[1]
+    return is_shorter and all(letter in rest for letter in key)
 
 
 def _plain(name: str) -> str:

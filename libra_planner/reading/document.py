@@ -108,8 +108,13 @@ def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
         yield from leaves(inner, (*key, part))
 
 
-def read_document(path: Source) -> Document:
+def read_document(path: Source, called: str = MAP) -> Document:
     """Read a YAML file, or take what a map says.
+
+    Parameters
+    ----------
+    path : the file, or a map. Its lists may be ranges, arrays and tuples, too.
+    called : how messages call a map.
 
     Raises
     ------
@@ -120,11 +125,11 @@ def read_document(path: Source) -> Document:
 
     Examples
     --------
-    >>> read_document({"total": 1e9, "tiers": ("a", "b")}).value
-    {'total': 1000000000.0, 'tiers': ['a', 'b']}
+    >>> read_document({"total": 1e9, "tiers": ("a", "b"), "nic": range(25, 76, 25)}).value
+    {'total': 1000000000.0, 'tiers': ['a', 'b'], 'nic': [25, 50, 75]}
     """
     if isinstance(path, Mapping):
-        return Document(MAP, _plain(path, (), 0))
+        return Document(called, _plain(path, (), Place(called)))
     file = str(path)
     return parse_document(read_text(path), file)
 
@@ -134,23 +139,33 @@ def folder_of(source: Source) -> Path:
     return Path() if isinstance(source, Mapping) else Path(source).parent
 
 
-def _plain(value: Any, key: Key, depth: int) -> Any:
-    """A value of Python as YAML has it; numbers of other libraries become Python's."""
-    if depth > MAX_DEPTH:
-        raise SpecError(_too_deep(Place(MAP)))
+def python_value(value: Any) -> Any:
+    """Lists and numbers of numpy and pandas as Python's; anything else as it is.
+
+    >>> import numpy as np
+    >>> python_value(np.array([1, 2])), python_value(np.float64(0.5)), python_value("a")
+    ([1, 2], 0.5, 'a')
+    """
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _plain(value: Any, key: Key, place: Place) -> Any:
+    """A value of Python as YAML has it."""
+    if len(key) > MAX_DEPTH:
+        raise SpecError(_too_deep(place))
     if isinstance(value, Mapping):
-        return {str(name): _plain(x, (*key, str(name)), depth + 1) for name, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(x, (*key, i), depth + 1) for i, x in enumerate(value)]
-    found = value.item() if type(value).__module__ == "numpy" and not value.ndim else value
+        return {str(name): _plain(x, (*key, str(name)), place) for name, x in value.items()}
+    found, path = python_value(value), ".".join(map(str, key))
+    if isinstance(found, list | tuple | range):
+        if len(found) > MAX_VALUES:
+            got, expected = f"got {len(found):,} values", f"expected at most {MAX_VALUES:,}"
+            raise SpecError(Fault(got, expected, "", path, place))
+        return [_plain(x, (*key, i), place) for i, x in enumerate(found)]
     if found is None or isinstance(found, bool | int | float | str):
         return found
-    path = ".".join(map(str, key))
-    got, expected = (
-        f"got {with_article(type(value).__name__)}",
-        "expected text, a number, a list or a map",
-    )
-    raise SpecError(Fault(got, expected, "", path, Place(MAP)))
+    got = f"got {with_article(type(value).__name__)}"
+    fix = "write list(...) of it" if isinstance(value, Iterable) else ""
+    raise SpecError(Fault(got, "expected text, a number, a list or a map", fix, path, place))
 
 
 def parse_document(text: str, file: str) -> Document:
@@ -173,6 +188,8 @@ def parse_document(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = _place(file, mark) if mark else Place(file)
+        if mark and "\t" in _indent(text, mark.line):
+            raise SpecError(Fault("got a tab", "", "indent by spaces", "", place)) from None
         fix = "quote text that contains ': ' or starts with a special character"
         got = f"got malformed YAML ({error.problem or error.context})"
         raise SpecError(Fault(got, "", fix, "", place)) from None
@@ -182,6 +199,12 @@ def parse_document(text: str, file: str) -> Document:
     builder.document.value = builder.build(root, (), 0)
     refuse(builder.faults)
     return builder.document
+
+
+def _indent(text: str, line: int) -> str:
+    """What a line (from 0) begins with before its first letter; nothing behind the last line."""
+    found = "".join(text.splitlines()[line : line + 1])
+    return found[: len(found) - len(found.lstrip())]
 
 
 def parse_value(text: str, file: str) -> Any:

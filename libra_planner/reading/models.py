@@ -382,8 +382,8 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         meant = _MEANT.get(value.casefold().strip("."), value)
-        like = meant if meant in names else value
-        fix = closest(like, names) if len(names) > 1 else f"write {names[0]}"
+        near = meant if meant in names else value
+        fix = closest(near, names) if len(names) > 1 else f"write {names[0]}"
         if len(names) > _MOST_NAMES and close_names(value, names):
             expected = f"one of {len(names)} names"
     # Numbers may follow from others; a word is what somebody wrote.

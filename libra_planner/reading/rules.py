@@ -3,7 +3,7 @@
 Grammar (DESIGN section 4)::
 
     rule    = side (COMPARE side)+            COMPARE = "<=" | ">=" | "=="
-    side    = sum | "taper" "(" name ")" | number
+    side    = sum | "taper" "(" name ")" | number [":" "1"]
     sum     = ["-"|"+"] term (("+"|"-") term)*
     term    = ([number "*"] name | number unit) ("/" number)*
     name    = "dim1" ... "dimD" | a tier that occurs once | "total" | "cost" | "step_time"
@@ -48,7 +48,7 @@ _MONEY_FIRST = re.compile(r"\$\s*\d")
 _TOKEN = token_pattern(
     compare="<=|>=|==|=<|=>|<|>|=|!=",
     word=r"[A-Za-z_]*\$|[A-Za-z_][A-Za-z_0-9]*(?:/s\b)?",
-    sign="[-+*/()]",
+    sign="[-+*/():]",
 )
 
 
@@ -197,7 +197,7 @@ def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule
     >>> second.coefficients, second.sense, second.bound
     ((-2.0, 1.0), '<=', 100000000000.0)
     >>> tapered = rule_names(parse_topology("[SW(32)_SW(8)]", ["leaf", "spine"]), np.ones(2))
-    >>> parse_rule("taper(spine) <= 7", tapered)[0].coefficients
+    >>> parse_rule("taper(spine) <= 7:1", tapered)[0].coefficients
     (1.0, -7.0)
     """
     if memory_limits(text) is not None:
@@ -264,6 +264,8 @@ class _RuleParser:
         """The number on the other side of a taper."""
         rest = list(side)
         value = self._divided(rest, float(rest.pop(0).text)) if _is_number(rest) else 0.0
+        if [token.text for token in rest] == [":", "1"]:
+            rest = []
         if rest or not value:
             got = f"'{' '.join(token.text for token in side)}' beside a taper"
             raise self.fault(got, "expected a number above 0", "write e.g. 7 for 7:1")
@@ -280,11 +282,11 @@ class _RuleParser:
             expected, fix = "expected e.g. 20 M$", "write the unit after"
             raise self.fault("'$' before its number", expected, fix)
         found = list(tokens(self.text, _TOKEN))[:-1]
+        is_taper = _has_taper(found)
         for token in found:
-            if token.kind == OTHER:
+            if token.kind == OTHER or (token.text == ":" and not is_taper):
                 expected = "expected names, numbers with units, + - * / <= >= =="
-                fix = "write 7 for a taper of 7:1" if token.text == ":" else ""
-                raise self.fault(repr(token.text), expected, fix)
+                raise self.fault(repr(token.text), expected)
         parts: list[list[Token]] = [[]]
         for token in found:
             if token.kind != "compare":

@@ -50,7 +50,7 @@ class LinkQuestion:
     seeds, seed : number of routings, and seed of the first.
     placement, queue_pairs, npus_per_address, source_ports : how NPUs use their NICs; ``None``: as
         the plan says.
-    fail_links, fail_spines : that fail, drawn for every seed.
+    fail_links, fail_spines : that fail, drawn for every seed; of links also a share: ``5%``.
     algorithms : what runs where a plan names nothing, by the name of a
         :class:`~libra_planner.check.traffic.Selection`.
     single_failures : whether every cable, spine and core also fails alone.
@@ -66,7 +66,7 @@ class LinkQuestion:
     queue_pairs: int | None = None
     npus_per_address: int | None = None
     source_ports: str | None = None
-    fail_links: int = 0
+    fail_links: int | str = 0
     fail_spines: int = 0
     algorithms: str = "library"
     single_failures: bool = False

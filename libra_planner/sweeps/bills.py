@@ -32,11 +32,19 @@ class Billed:
     bill : of all parts.
     step_time_s : T on the whole ports that are bought, as a report says it.
     excess_percent : the most that the parts of a dimension have beyond what the design asks for.
+    server_links : what it asks of the links that the price of a server holds.
     """
 
     bill: Bill
     step_time_s: float
     excess_percent: float
+    server_links: lines.ServerLinks
+
+    @property
+    def notes(self) -> list[str]:
+        """What the bill buys otherwise than the design asks for, in words."""
+        links = self.server_links
+        return [x for x in (links.over_text, links.unused_text, self.bill.faster_text) if x]
 
 
 @dataclass
@@ -74,7 +82,9 @@ class SweepBills:
         with np.errstate(divide="ignore", invalid="ignore"):
             sold_Bps = billed_Bps * _sold_over_run(bill, problem)
             excess = np.nan_to_num(sold_Bps / bandwidth_Bps - 1, posinf=0.0)
-        return Billed(bill, own_links_step_time_s(chosen, billed_Bps), float(excess.max()) * 100)
+        step_time_s = own_links_step_time_s(chosen, billed_Bps)
+        links = lines.server_links(purchase, self.shared.shop(problem).assumptions.server)
+        return Billed(bill, step_time_s, float(excess.max()) * 100, links)
 
     def _npu(self, chunk: Chunk, row: int) -> Part | None:
         """The NPU that a design's plan buys."""

@@ -19,7 +19,8 @@ from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, pla
 
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
-OVER_RULE = "bill_over_rule_usd"
+OVER_RULE, OVER_SERVER = "bill_over_rule_usd", "bill_over_server_GBps"
+PER_DOLLAR = "tokens_per_s_per_MUSD"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, ON_LINKS = "checked", "searched", "on links"
 BILLED, OF_WORK = "billed", "of_work"
@@ -355,7 +356,7 @@ register(
         ("step_time_s", "compute_s"), values.difference, is_late=True, heading="exposed", screen=6,
     ),
     _per_dollar(
-        "tokens_per_s_per_MUSD",
+        PER_DOLLAR,
         "work per dollar: tokens/s per million USD of the bill, at the billed time; of `cost_usd` "
         "in a sweep without bills",
         ("tokens_per_step", "paid_step_time_s", "paid_usd"), heading="tok/s/M$",
@@ -390,8 +391,16 @@ register(
         ("bill_usd", "bill_fabric_usd", "is_of_system", "cost_limit_usd"), values.over_rule,
         heading="over rule", shown=WHERE_KNOWN,
     ),
+    _billed(
+        OVER_SERVER,
+        "what the design asks of the links between the NPUs of a server beyond those that the "
+        "priced server has: no such server is priced; null where it has them",
+        heading="over server", shown=WHERE_KNOWN,
+    ),
     _message(
-        "bill_note", "parts of the bill that are faster than the `port_speed` of the plan",
+        "bill_note",
+        "parts of the bill that are faster than the `port_speed` of the plan, and servers whose "
+        "links have more or less than the design asks for",
         kept=BILLED, is_late=True,
     ),
     Column("bill_low_usd", "the same, all prices at their low ends", is_late=True),

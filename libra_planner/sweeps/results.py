@@ -9,12 +9,14 @@ from functools import cached_property, reduce
 from operator import getitem
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
+from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.figures import frontiers
 from libra_planner.sweeps.figures.answer import Answer, error_text
@@ -244,6 +246,14 @@ class Results:
         return frozenset(row for (row,) in self._own(query).rows)
 
     @cached_property
+    def over_server(self) -> frozenset[int]:
+        """Rows that ask for more links in a server than the priced one has."""
+        if cols.OVER_SERVER not in self.columns:
+            return frozenset()
+        query = f"SELECT row FROM designs WHERE {cols.OVER_SERVER} > 0"
+        return frozenset(row for (row,) in self._own(query).rows)
+
+    @cached_property
     def n_checked(self) -> int:
         """Optima with a time on their links, and a bill where the sweep has bills."""
         if cols.EFFECTIVE not in self.columns:
@@ -387,8 +397,19 @@ class Results:
 
     def pareto(self) -> Answer:
         """Designs that no other one of their work beats in time and cost, fastest first."""
-        time, cost = self.time_column, self.need(self.cost_column)
-        return self._rows(self._frontier_rows([time, cost], self.ranked), f"{time}, row")
+        time, _ = self.time_column, self.need(self.cost_column)
+        rows = [row for one in self._frontiers for row in one.row[one.best].tolist()]
+        return self._rows(rows, f"{time}, row")
+
+    def best_of_frontier(self) -> Answer:
+        """Of :meth:`pareto` the fastest, the cheapest and those of the least time times cost."""
+        rows: list[int] = []
+        for one in self._frontiers:
+            time, cost = (figure[one.best] for figure in one.figures[:2])
+            least = time * cost <= (time * cost).min(initial=np.inf) * (1 + SAME)
+            least[[0, -1] if len(least) else []] = True
+            rows += one.row[one.best][least].tolist()
+        return self._rows(rows, f"{self.time_column}, row")
 
     def pareto_with_fim(self) -> Answer:
         """Designs that no other one of their work beats in time, cost and FIM, fastest first.
@@ -412,8 +433,8 @@ class Results:
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis, work and objective.
 
-        With what the best one costs, by how much its bill breaks its rule, and the least cost of
-        any design that has a rank.
+        With what the best one costs, its work per dollar where tokens/s are known, by how much its
+        bill breaks its rule, and the least cost of any design that has a rank.
         """
         name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
@@ -429,9 +450,19 @@ class Results:
             query += f", any_value({cost}) {best} AS best_{cost}"
             if cols.OVER_RULE in self.columns:
                 query += f", any_value({cols.OVER_RULE}) {best} AS best_{cols.OVER_RULE}"
+            if per_dollar := self._per_dollar:
+                query += f", any_value({per_dollar}) {best} AS best_{cols.PER_DOLLAR}"
             query += f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
         query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
         return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
+
+    @property
+    def _per_dollar(self) -> str:
+        """Tokens/s per million USD by what ranks designs, in SQL; empty where nobody knows it."""
+        time = self.time_column.replace("seconds_per_sequence", "step_time_s")
+        if not {"tokens_per_s", "step_time_s", time} <= {*self.columns}:
+            return ""
+        return f"1e6 * tokens_per_s * step_time_s / ({time} * nullif({self.cost_column}, 0))"
 
     def listed(
         self,
@@ -489,19 +520,55 @@ class Results:
 
         Parameters
         ----------
-        most : of more designs about so many, evenly spread, and the frontier of each work.
+        most : of more designs about so many, evenly spread, and the frontier of each work. Of a
+            frontier of more than a tenth of them those that :func:`frontiers.thinned` keeps.
         """
         n, shown, which = self.n_rows, self._usual(), "true"
         if n > most:
-            cost = self.cost_column if self.cost_column in self.columns else "0.0"
-            front = self._frontier_rows([self.time_column, cost], self.ranked)
-            kept = ", ".join(map(str, front)) or "-1"
             # Multiples of one number would be of few values of the axes.
-            which = f"row * {_SPREAD} % {2**32} < {2**32 * most // n} OR row IN ({kept})"
+            spread = f"row * {_SPREAD} % {2**32} < {2**32 * most // n}"
+            kept, left_out = self._sampled(most // 10, spread)
+            which = f"{spread} AND row NOT IN ({_list(left_out)}) OR row IN ({_list(kept)})"
         return self._own(f"SELECT {shown} FROM designs WHERE {which} ORDER BY row")
 
+    def _sampled(self, most_on_frontier: int, spread: str) -> tuple[list[int], list[int]]:
+        """Rows of the frontier that a sample has, and those that it would show as such wrongly.
+
+        Without the designs of the frontier that are left out some others would seem unbeaten.
+        """
+        if self.n_on_frontier <= most_on_frontier:
+            return [row for one in self._frontiers for row in one.row[one.best].tolist()], []
+        query = f"SELECT row FROM designs WHERE {spread}"
+        sample = np.array([row for (row,) in self._own(query).rows], dtype=np.int64)
+        kept: list[int] = []
+        left_out: list[int] = []
+        for one in self._frontiers:
+            (time, cost), best = one.figures[:2], one.best
+            few = best[frontiers.thinned(time[best], cost[best], NEAR)]
+            others = np.setdiff1d(np.flatnonzero(np.isin(one.row, sample)), best)
+            beaten = frontiers.beaten_by(time[few], cost[few], time[others], cost[others])
+            kept += one.row[few].tolist()
+            left_out += one.row[others[~beaten]].tolist()
+        return kept, left_out
+
+    @cached_property
+    def _frontiers(self) -> list[_Placed]:
+        """The designs of each work with their place on its frontier of time and cost."""
+        cost = self.cost_column if self.cost_column in self.columns else "0.0"
+        return self._placed([self.time_column, cost], self.ranked)
+
+    @cached_property
+    def n_on_frontier(self) -> int:
+        """Designs that no other one of their work beats in time and cost."""
+        return sum(len(one.best) for one in self._frontiers)
+
     def _frontier_rows(self, figures: Sequence[str], which: str) -> list[int]:
-        """Designs that no other one of their work beats in two or three figures.
+        """Designs that no other one of their work beats; parameters as of :meth:`_placed`."""
+        found = self._placed(figures, which)
+        return [row for one in found for row in one.row[one.best].tolist()]
+
+    def _placed(self, figures: Sequence[str], which: str) -> list[_Placed]:
+        """Designs of each work, and which of them no other one beats in two or three figures.
 
         Parameters
         ----------
@@ -521,7 +588,7 @@ class Results:
             np.ma.filled(found[f"figure_{i}"].astype(np.float64), np.nan)
             for i in range(len(wanted))
         ]
-        kept: list[int] = []
+        kept = []
         for one in np.unique(found["like_"]):
             own = [array[places := found["like_"] == one] for array in arrays]
             best = (
@@ -529,7 +596,7 @@ class Results:
                 if len(figures) == 3
                 else frontiers.unbeaten_in_two(*own)
             )
-            kept += found["row"][places][best].tolist()
+            kept.append(_Placed(found["row"][places], own, best))
         return kept
 
     def _rank(self) -> str:
@@ -558,6 +625,19 @@ class Results:
         counts = ", ".join(f"count({sql_name(name)})" for name in names)
         (found,) = self._own(f"SELECT {counts} FROM designs").rows
         return [name for name, n in zip(names, found, strict=True) if n]
+
+
+class _Placed(NamedTuple):
+    """Designs of one work by their rows, figures of each, and the places of those on a frontier."""
+
+    row: NDArray[np.int64]
+    figures: list[Array]
+    best: NDArray[np.intp]
+
+
+def _list(rows: Sequence[int]) -> str:
+    """Rows in SQL; those of no design where there are none."""
+    return ", ".join(map(str, rows)) or "-1"
 
 
 _OPTIMAL = "status = 'optimal'"

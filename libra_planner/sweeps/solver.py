@@ -39,6 +39,7 @@ from libra_planner.sweeps.cases import (
 from libra_planner.sweeps.figures.solved import INVALID, Objects, SolvedChunk
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
+from libra_planner.units import BYTES_PER_S_PER_GBPS
 from libra_planner.workload.strategy import Strategy
 
 
@@ -167,7 +168,9 @@ class Solver:
                 continue
             result.billed_step_time_s[row] = billed.step_time_s
             result.bill_excess_percent[row] = billed.excess_percent
-            result.bill_note[row] = bill.faster_text
+            result.bill_note[row] = BETWEEN_NOTES.join(billed.notes)
+            if over_Bps := billed.server_links.over_Bps:
+                result.bill_over_server_GBps[row] = over_Bps / BYTES_PER_S_PER_GBPS
             result.bill_usd[row] = bill.total_usd
             result.bill_low_usd[row], result.bill_high_usd[row] = bill.ends_usd
             result.bill_fabric_usd[row] = bill.of(NETWORK).total_usd

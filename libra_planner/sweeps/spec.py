@@ -306,9 +306,7 @@ def load_sweep(path: Source, text: str | None = None, without: Container[str] = 
     >>> sweep.space.n, [axis.name for axis in sweep.axes]
     (74, ['objective', 'budget'])
     """
-    document = read_document(path) if text is None else parse_document(text, str(path))
-    if isinstance(path, Mapping):
-        document = replace(document, file=_MAP)
+    document = read_document(path, _MAP) if text is None else parse_document(text, str(path))
     if without and isinstance(document.value, dict):
         read = {key: value for key, value in document.value.items() if key not in without}
         document = replace(document, value=read)

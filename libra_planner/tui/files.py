@@ -130,6 +130,27 @@ def replacement_warning(source: Path, target: Path) -> str:
     return f"{target} is another file. Its text would be kept as {copy.name}{lost}."
 
 
+def disk_words(opened: dict[str, Any], found: dict[str, Any], saved: dict[str, Any]) -> str:
+    """What became of keys that others changed in the file while it was open; empty for none.
+
+    Parameters
+    ----------
+    opened, found, saved : what the file said at first, then just before it was saved, and now.
+
+    Examples
+    --------
+    >>> disk_words({"npu": 1, "batch": 2}, {"npu": 3, "batch": 4}, {"npu": 3, "batch": 5})
+    '; changed on disk meanwhile: batch (written over), npu (kept)'
+    """
+    from libra_planner.tui.session import changed_keys
+
+    changed = changed_keys(opened, found)
+    kept = [key for key in changed if saved.get(key) == found.get(key)]
+    ways = [f"{key} (written over)" for key in changed if key not in kept]
+    listed = ", ".join([*ways, *(f"{key} (kept)" for key in kept)])
+    return f"; changed on disk meanwhile: {listed}" if listed else ""
+
+
 def edited_text(text: str, settings: tuple[str, ...], file: str) -> str:
     """A plan's text with edits applied; everything else stays as it was written.
 
@@ -268,12 +289,17 @@ class PlanFiles:
     def _write(self, target: Path, then: Callable[[], None]) -> None:
         cockpit, session = self._cockpit, self._cockpit.session
 
-        def call(_ticket: Any) -> list[Path]:
+        def call(_ticket: Any) -> tuple[list[Path], str]:
+            from libra_planner.tui.session import file_values
 
-            return save_plan(session.path, session.edits.settings, target)
+            source, opened = session.path, session.opened
+            found = file_values(source)
+            kept = save_plan(source, session.edits.settings, target)
+            return kept, disk_words(opened or found, found, file_values(target))
 
-        def done(kept: list[Path]) -> None:
-            copies = f"; the file before is {kept[0].name}" if kept else ""
+        def done(saved: tuple[list[Path], str]) -> None:
+            kept, changes = saved
+            copies = f"{changes}; the file before is {kept[0].name}" if kept else changes
             session.file_written(target)
             cockpit.say(f"saved {target}{copies}")
             self.remember()

@@ -49,6 +49,7 @@ class Reading:
     document : values and their lines; ``None`` where the file is no YAML.
     fingerprint : the same for the same plan with the same files that it names, whenever read.
     start_GBps : a design to begin with.
+    written : what the file itself says, without the settings.
     """
 
     settings: tuple[str, ...]
@@ -57,6 +58,7 @@ class Reading:
     document: Document | None
     fingerprint: bytes = b""
     start_GBps: Bandwidth = ()
+    written: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Pin:
 
         fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
         unsaid = {key: one.default for key, one in fields.items() if not one.is_required()}
-        return settings_between(_values(plan_document(self.path, ())), self.value, unsaid)
+        return settings_between(file_values(self.path), self.value, unsaid)
 
 
 def settings_between(
@@ -159,16 +161,31 @@ def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = N
         if progress is not None:
             progress(done, n, search_words(what, done, n))
 
+    written = file_values(path)
     try:
         problem = load_plan(path, settings, progress=searched)
         document = plan_document(path, settings)
         fingerprint, start_GBps = _fingerprint(path, document), starting_GBps(problem)
-        return Reading(settings, problem, (), document, fingerprint, start_GBps)
+        return Reading(settings, problem, (), document, fingerprint, start_GBps, written)
     except SpecError as error:
         faults = error.faults
     except PlannerError as error:
         faults = (Fault(str(error), is_whole=True),)
-    return Reading(settings, None, faults, plan_document(path, settings))
+    return Reading(settings, None, faults, plan_document(path, settings), written=written)
+
+
+def file_values(path: Path) -> dict[str, Any]:
+    """What a plan's file says by itself; nothing where it cannot be read."""
+    return _values(plan_document(path, ()))
+
+
+def changed_keys(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Keys that one file has otherwise than another, or that only one has.
+
+    >>> changed_keys({"a": 1, "b": 2}, {"b": 3, "c": 4})
+    ['b', 'c', 'a']
+    """
+    return [key for key in now | before if now.get(key) != before.get(key)]
 
 
 def _fingerprint(path: Path, document: Document | None) -> bytes:
@@ -324,6 +341,7 @@ class Session:
     pins, baseline : designs kept for comparison, and which one the others are compared to.
     frontier : what was found last, of the plan as it stands or before it was edited.
     read_so_far : how far the search is that finds the strategy of the plan being read.
+    opened : what the file said when it was opened or last saved; ``None`` until it is read.
     """
 
     path: Path
@@ -339,6 +357,7 @@ class Session:
     _redo: list[Edits] = field(default_factory=list)
     _subject: str | None = None
     read_so_far: str = ""
+    opened: dict[str, Any] | None = None
     _n_pinned: int = 0
     _origins: dict[Edits, tuple[str, Any]] = field(default_factory=dict)
 
@@ -419,6 +438,7 @@ class Session:
     def accept(self, reading: Reading, bandwidth_GBps: Bandwidth | None = None) -> None:
         """Take what came of reading the settings; a valid plan gets a design of its size."""
         self.reading, self.read_so_far = reading, ""
+        self.opened = reading.written if self.opened is None else self.opened
         if reading.problem is None:
             return
         self.problem = reading.problem
@@ -455,7 +475,7 @@ class Session:
 
     def file_written(self, path: Path) -> None:
         """The edits are in a file now: the history begins anew there."""
-        self.path, self._undo, self._redo = path, [], []
+        self.path, self.opened, self._undo, self._redo = path, None, [], []
         origin = self._origins.get(self.edits)
         self.edits = replace(self.edits, settings=())
         self._origins = {self.edits: origin} if origin else {}

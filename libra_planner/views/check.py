@@ -38,10 +38,9 @@ from libra_planner.views.phases import (
     floor_lines,
     headroom_lines,
     high_floor_legend,
-    phase_table,
     phases_payload,
-    same_line,
     send_notes,
+    slowed_blocks,
 )
 from libra_planner.views.training import memory
 
@@ -226,12 +225,11 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     exposed = exposed_table(checked.exposed, report.ideal_step_time_s)
-    found: list[Block] = [one for one in (phase_table(report), same_line(report)) if one]
     yield from ("", exposed) if exposed else ()
     yield from contention_lines(checked.exposed)
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
-    yield from ("", *found) if found else ()
+    yield from slowed_blocks(report)
     yield from map(escape, floor_lines(report))
     yield from (*hot, "")
     yield from parts_blocks(design_parts(report.design), checked.links.problem.included_dims)

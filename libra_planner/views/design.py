@@ -214,7 +214,7 @@ def design_blocks(
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     yield (
         f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
-        f"({format_time(evaluation.compute_s)} {_compute_words(problem)}, "
+        f"({format_time(evaluation.compute_s)} {compute_words(problem)}, "
         f"{format_time(evaluation.communication_s)} exposed communication), "
         f"{_cost(problem, evaluation)}"
     )
@@ -245,7 +245,7 @@ def design_blocks(
         yield f"Note: no shadow prices: {no_worth}"
 
 
-def _compute_words(problem: Problem) -> str:
+def compute_words(problem: Problem) -> str:
     """What a step is without communication: a pipeline waits even then."""
     whole = any(isinstance(one, ModelTraining) for one in problem.step.trainings)
     return "compute with waits" if whole else "compute"

@@ -285,6 +285,33 @@ def phase_table(report: CheckReport) -> Table | None:
     return table("", title, (*names, *rates), rows, left=left, dispensable=dispensable)
 
 
+def slowed_blocks(report: CheckReport) -> Iterator[Block]:
+    """What routing slows, and what it does not; nothing where nothing runs."""
+    slowed, same = phase_table(report), same_line(report)
+    if slowed is not None:
+        yield from ("", slowed)
+        yield from _rate_legend(report)
+    if same:
+        yield from (() if slowed is not None else ("",))
+        yield same
+
+
+def _rate_legend(report: CheckReport) -> Iterator[str]:
+    """Why the slowest group of a phase may be faster than the phase is."""
+    shown = (
+        phase
+        for (phase, _), spread in zip(report.phases, report.spreads, strict=True)
+        if not _is_as_sprayed(spread)
+    )
+    if any(one.worst_rate_Bps > one.bandwidth_Bps * one.efficiency * _FASTER for one in shown):
+        yield "worst GB/s: of the slowest group, over all its rounds. Collectives take longer than"
+        yield "that where each round waits for its own slowest group: 'as routed' may be lower"
+
+
+_FASTER = 1.005
+"""Of a rate over another, from which two digits differ."""
+
+
 def high_floor_legend(report: CheckReport) -> Iterator[str]:
     """What a floor means that is far above 0, where there is one."""
     if any(one.fim_floor_percent >= _HIGH_FLOOR_PERCENT for one in report.dimensions):

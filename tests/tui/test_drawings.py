@@ -21,7 +21,7 @@ from libra_planner.tui.starts import equal_split_GBps
 from libra_planner.tui.tables import RowTable
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.design import evaluate_payload
-from libra_planner.views.training.step import PARTS, busy_fractions
+from libra_planner.views.training.step import PARTS, busy_fractions, computed_shares
 from tests.tui.conftest import PLAN, Driver, command, drive
 
 
@@ -214,7 +214,9 @@ def test_a_design_that_cannot_be_built_says_so_beside_its_price() -> None:
 
 def test_boxes_cut_no_figure() -> None:
     problem, found = _evaluated("0e_rails_2to1")
-    share = found.compute_s / found.step_time_s
+    computed, waits, *_ = computed_shares(problem, found)
+    share = computed.seconds / found.step_time_s  # As in the step: its waits stand apart there.
+    assert waits.seconds > 0
     for n_cells in range(44, 90):
         drawn = pictures.fabric_picture(problem, found, n_cells).plain
         assert f"2,048 NPUs, compute {share:.1%}" in drawn

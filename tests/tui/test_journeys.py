@@ -469,6 +469,26 @@ def test_unsaved_edits_are_guarded(plan_file: Path) -> None:
     drive(plan_file, walk)
 
 
+def test_saving_says_what_had_changed_on_disk(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        text = plan_file.read_text().replace("- dim1 >= dim2", "- dim1 >= dim3")
+        plan_file.write_text(f"{text}global_batch: 9216\n")
+        driver.app.apply_edit("global_batch", "6144")
+        await driver.idle()
+        await driver.press("s")
+        await driver.idle()
+        said = "global_batch (written over), constraints (kept); the file before"
+        assert f"saved {plan_file}; changed on disk meanwhile: {said}" in driver.text("#status")
+        assert "global_batch: 6144" in plan_file.read_text()
+        driver.app.apply_edit("global_batch", "8192")
+        await driver.idle()
+        await driver.press("s")
+        await driver.idle()
+        assert f"saved {plan_file}; the file before" in driver.text("#status")
+
+    drive(plan_file, walk)
+
+
 def test_a_plan_is_saved_with_its_faults_which_are_told(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         driver.app.apply_edit("objective", "speed")

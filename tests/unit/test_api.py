@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -20,6 +21,7 @@ import libra_planner.search.best  # The folder must not hide the function.
 from libra_planner.cli.arguments.commands import COMMANDS
 from libra_planner.cli.arguments.sweeps import SWEEP_ACTIONS
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.spec import load_sweep
 from libra_planner.views.renderers.notebook import text
 
 
@@ -249,8 +251,6 @@ def test_the_table_of_a_step_adds_up_without_noise() -> None:
 
 
 def test_pandas_reads_the_directory_of_a_sweep(tmp_path) -> None:
-    import pandas as pd
-
     swept = lp.sweep("10_budgets", tmp_path / "run1")
     read = pd.read_parquet(tmp_path / "run1")
     ours = lp.sweep_results(tmp_path / "run1").to_frame()
@@ -415,10 +415,90 @@ def test_faults_of_a_dict_name_its_own_keys_once() -> None:
         lp.load_plan("0e_rails_2to1", {"fabric.topologi": "SW(8)"})
 
 
+def _budgets(values: object) -> list[float]:
+    where = np.array(["budget >= 200"])
+    rules = {"set": {"constraints": ("total == {budget} GB/s",)}, "where": where}
+    found = load_sweep({"base": "01_gpt3_4d", "axes": {"budget": values}} | rules)
+    return [value for axis in found.axes for value in axis.values]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        range(100, 301, 100),
+        np.linspace(100, 300, 3),
+        (np.int64(100), np.float32(200), 300),
+        pd.Series([100, 200, 300]),
+    ],
+)
+def test_lists_of_a_dict_may_be_ranges_and_arrays(values: object) -> None:
+    assert _budgets(values) == [100, 200, 300]
+
+
+def test_what_is_no_list_of_a_dict_is_refused() -> None:
+    said = r"^sweep: axes.budget: got a set, .* a list or a map; write list\(...\) of it"
+    with pytest.raises(lp.SpecError, match=said):
+        _budgets({100, 200})
+    with pytest.raises(
+        lp.SpecError, match=r"^sweep: axes.budget: got 1,000,000,000 values, .*at mo"
+    ):
+        _budgets(range(10**9))
+    for settings in (np.array(["objective=cost"]), pd.Series(["objective=cost"])):
+        assert lp.load_plan("01_gpt3_4d", settings).objective == "cost"
+    rules = {"constraints": np.array(["total == 100 GB/s"])}
+    assert lp.load_plan("01_gpt3_4d", rules).rules[0].text == "total == 100 GB/s"
+
+
 def test_an_answer_of_a_sweep_shows_itself() -> None:
     answer = Answer(("row", "nic"), ((0, "<b>"), (1, "x")))
     assert repr(answer).splitlines()[0] == "<Answer: 2 rows of 2 columns>"
     assert "&lt;b&gt;" in answer._repr_html_()
+
+
+def test_a_batch_is_a_list_of_its_optima() -> None:
+    rules = [["total == 500 GB/s"], ["total == 500 GB/s", "dim1 >= 600 GB/s"]]
+    plans = [lp.load_plan(PLAN, {"constraints": one}) for one in (*rules, rules[0])]
+    fabric = {"topology": "SW(16)_SW(256)", "tiers": ["node", "pod"]}
+    degrees = {"tp": 16, "dp": 256}
+    own = {"workload": "gpt3-libra", "fabric": fabric, "parallelism": degrees}
+    small = lp.load_plan({**own, "cost_model": "libra-ispass24", "constraints": rules[0]})
+    batch = lp.batch_optimize([*plans, small])
+    assert [row.status for row in batch] == batch.status.tolist()
+    assert len(batch) == len(list(batch)) == 4
+    assert len(batch[3].bandwidth_bytes_per_s) == 2
+    assert batch[-1] is batch[3]
+    alone = batch.design(2)
+    assert isinstance(alone, lp.Optimum)
+    assert (batch[2].step_time_s, batch[2].cost_usd) == pytest.approx(
+        (alone.step_time_s, alone.cost_usd), rel=1e-6
+    )
+    part = batch[1:3]
+    assert isinstance(part, lp.Batch)
+    assert (part.status.tolist(), part[1].step_time_s) == (
+        ["infeasible", "optimal"],
+        batch[2].step_time_s,
+    )
+    assert (batch[1].step_time_s, batch[1].bandwidth_GBps) == (None, [])
+    assert batch.to_dict()["designs"][1]["bandwidth_GBps"] == [None] * 4
+    with pytest.raises(lp.Infeasible, match="dim1"):
+        part.design(0)
+    with pytest.raises(IndexError, match="expected a row from 0 to 1"):
+        part.design(2)
+    assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
+    for one in (batch, batch[0], batch[1]):
+        assert one._repr_html_().startswith("<div>")
+
+
+def test_rows_of_results_are_counted_and_looped_over(results) -> None:
+    found = next(one for one in results if isinstance(one, lp.Found))
+    assert [one["step_time_s"] for one in found] == [x["step_time_s"] for x in found.best]
+    assert (len(found), found[-1], found[:1]) == (2, found.best[1], found.best[:1])
+    swept = next(one for one in results if isinstance(one, lp.SweepResults))
+    answer = swept.sql("SELECT row, budget FROM designs ORDER BY row LIMIT 3")
+    assert [row for row, _ in answer] == [0, 1, 2]
+    assert (len(answer), answer[0]) == (3, answer.rows[0])
+    assert answer._repr_html_().startswith("<table")
+    assert not swept.sql("SELECT row FROM designs WHERE budget < 0").rows
 
 
 def test_results_and_plans_are_taken_where_paths_are(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import libra_planner as lp
 from libra_planner import allowed
@@ -176,6 +179,16 @@ def test_wrong_values_are_refused_by_the_argument(function: str, name: str) -> N
             "dimension, innermost first; write bandwidth_GBps=[100, 100]",
         ),
         (
+            lambda: lp.link_check(_plan()),
+            "link_check: got no bandwidth, expected 2 numbers, one for each dimension, innermost "
+            "first; write bandwidth_GBps=[100, 100]",
+        ),
+        (
+            lambda: lp.check(_design(), bandwidth_GBps=[100, 100]),
+            "check: got bandwidth_GBps and a design, which has its own bandwidth, expected one of "
+            "both; leave one out",
+        ),
+        (
             lambda: lp.routed_optimum(_plan(), lp.Policy(), seeds=2),
             "seeds: got 2, expected the seeds themselves; write seeds=range(2)",
         ),
@@ -217,6 +230,9 @@ def test_every_number_and_truth_value_of_a_function_is_looked_at() -> None:
         (lambda: _results().plot(axes="a.png"), r"write .plot\(\).figure.savefig\('a.png'\)"),
         (lambda: _design().plot("a.png"), r"write .plot\(\).figure.savefig\('a.png'\)"),
         (lambda: lp.load_plan("07_check", 5), "settings: got a value of type int, expected 'key"),
+        (lambda: lp.check([_plan()]), r"check: got a list, .* lp.check_jobs\(plans\) checks sev"),
+        (lambda: lp.check(5), "check: got a value of type int, expected a plan; lp.load_plan"),
+        (lambda: lp.check(_plan(), sedes=2), "check: got .*'sedes'; did you mean seeds?"),
         (lambda: lp.batch_optimize(5), "got a value of type int, expected a plan"),
     ],
 )
@@ -265,3 +281,31 @@ def test_a_check_says_what_failed_links_cost() -> None:
     assert whole.failed_step_time_s is None
     assert "failed" not in repr(whole)
     assert list(whole.to_frame().columns) == [x for x in frame.columns if "failed" not in x]
+
+
+def test_a_check_takes_what_the_command_takes_and_designs(tmp_path: Path) -> None:
+    plan = _plan()
+    vector = {"bandwidth_GBps": [170, 130]}
+    design = plan.evaluate(**vector)
+    path = plan.save(tmp_path / "plan.yaml")
+    for found in (
+        lp.check(plan, policy="spray", **vector),
+        lp.check("07_check", "spray", **vector),
+        lp.check(path, "spray", **vector),
+        lp.check(yaml.safe_load(path.read_text()), "spray", **vector),
+        lp.check(design, "spray"),
+    ):
+        assert found.mean_step_time_s == design.check("spray").mean_step_time_s
+    assert lp.check(plan.optimize(), "spray").to_dict() == plan.check("spray").to_dict()
+    assert inspect.ismodule(importlib.import_module("libra_planner.check"))
+    assert inspect.isfunction(lp.check)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("optimise", "optimize"), ("optimize_plan", "optimize"), ("load", "load_plan")],
+)
+def test_names_that_the_package_does_not_have(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; did you mean {meant}\?$"):
+        getattr(lp, name)
+    assert not hasattr(lp, "__nothing__")

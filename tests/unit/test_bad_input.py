@@ -85,7 +85,11 @@ FAULTS = {
     ),
     "duplicate key": (("cost_model", "workload: gpt3\ncost_model"), r":6:1: workload: .*twice"),
     "malformed": (("{tp: 16,", "{tp: 16, ["), r":\d+:\d+: got malformed YAML"),
-    "tab": (("  topology", "\ttopology"), r":3:1: got malformed YAML"),
+    "tab": (("  topology", "\ttopology"), r":3:1: got a tab; indent by spaces"),
+    "tab after spaces": (
+        ("  - total", "  - dim1 >= dim2\n \t- total"),
+        r":9:\d+: got a tab; indent",
+    ),
     "rule without unit": (("500 GB/s", "500"), r":8:5: constraints.0: got 500 without.*500 GB/s"),
     "rule of zero": (("total == 500 GB/s", "dim1 >= 0"), r"got 0 without a unit .*write 0 GB/s"),
     "rule with dim5": (("total ==", "dim5 <="), r":8:5: constraints.0: got the name 'dim5'"),

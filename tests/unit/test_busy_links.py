@@ -11,7 +11,7 @@ import libra_planner as lp
 from libra_planner.api.designs import Evaluated
 from libra_planner.cli.main import main
 from libra_planner.errors import Place, SpecError, UnitError
-from libra_planner.plan.options import nic_bytes_per_s
+from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
 from libra_planner.plan.steps.notes import in_order
 from libra_planner.studies.designs import bandwidth_bytes_per_s
 from libra_planner.units import format_time
@@ -29,6 +29,19 @@ def test_busy_spines_are_told_by_their_share_of_the_step() -> None:
     share = plan.step.busy_s(THIN)[2] / float(plan.step_time.seconds(THIN))
     assert note.startswith(f"dim3 is busy for {share:.0%} {SAID}")
     assert note.endswith("optimize PLAN --routing ecmp chooses for the links")
+
+
+def test_the_step_at_the_most_stretch_is_told_where_it_is_longer() -> None:
+    """The bandwidth through spines over 3.5, where the step is longer by 5 % or more."""
+    plan = lp.load_plan(PLAN)
+    for spine, is_told in ((2e9, True), (25e9, False)):
+        step_s, slow_s = (
+            float(plan.step_time.seconds([450e9, 50e9, x])) for x in (spine, spine / 3.5)
+        )
+        assert (slow_s >= 1.05 * step_s) == is_told
+        notes = list(busy_notes(plan, [450e9, 50e9, spine]))
+        said = f"the step would take {format_time(slow_s)} ({slow_s / step_s - 1:+.0%})"
+        assert [said in note for note in notes] == [True] * is_told
 
 
 def test_leaves_of_one_switch_offer_no_choice() -> None:
@@ -82,6 +95,16 @@ def test_a_check_says_where_little_headroom_is_left(spine: str, run) -> None:
     assert ("little headroom" in shown) == (share >= 0.7)
 
 
+def test_a_group_that_is_faster_than_all_together_is_explained(run) -> None:
+    """A collective waits in each round for the slowest group there, which may be another one."""
+    given = ("check", PLAN, "--seeds", "1")
+    found = run(*given, "--json").payload
+    [built] = [one["realized_GBps"] for one in found["dimensions"] if one["dimension"] == "dim3"]
+    slow = [one for one in found["phases"] if one["dimension"] == "dim3"]
+    assert any(one["worst_collective_rate_GBps"] > 1.01 * built * one["efficiency"] for one in slow)
+    assert "worst GB/s: of the slowest group, over all its rounds" in run(*given).out
+
+
 def test_bandwidths_take_units_as_plans_do() -> None:
     plan, place = lp.load_plan(PLAN), Place("bandwidth")
     found = bandwidth_bytes_per_s("450, 400 Gbps, 25 GB/s", plan, place)
@@ -98,6 +121,15 @@ def test_bandwidths_take_units_as_plans_do() -> None:
 def test_a_nic_without_a_unit_is_in_gigabits() -> None:
     with pytest.raises(UnitError, match=r"got '400' without a unit.*; write 400Gbps$"):
         nic_bytes_per_s("400")
+
+
+@pytest.mark.parametrize("nic", ["400G", "400g", "400 G"])
+def test_a_nic_of_so_many_g_is_told_its_unit(nic: str) -> None:
+    """Of other speeds G may be bytes, too."""
+    with pytest.raises(UnitError, match=rf"got '{nic}', expected .*; write 400Gbps$"):
+        nic_bytes_per_s(nic)
+    with pytest.raises(UnitError, match=r"write 400 Gbit/s for bits or 400 GB/s for bytes$"):
+        speed_bytes_per_s(nic)
 
 
 def test_strategies_that_are_searched_are_told_of_busy_links(run) -> None:

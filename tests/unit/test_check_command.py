@@ -431,6 +431,20 @@ def test_failures_are_told_by_what_fails_and_by_tier(small, run) -> None:
     assert "parts" not in drawn["failures"]
 
 
+@pytest.mark.parametrize(("share", "n"), [("5%", "1"), ("25%", "1"), ("26%", "2")])
+def test_a_share_of_the_cables_fails_rounded_up(share: str, n: str, small, run) -> None:
+    """Of four between leaves and spines."""
+    one = ("check", small(), "--policy", "spray", "--seeds", "2", "--fail-links")
+    found, counted = (run(*one, x, "--json").payload["failures"] for x in (share, n))
+    assert found == counted
+    assert f"With {share} of the cables failed, 2 cases" in run(*one, share).out
+    wrong = run(*one, "0%")
+    assert wrong.code == 2
+    assert (
+        "got '0%', expected a whole number from 0 to 1000000, or a share of them such" in wrong.err
+    )
+
+
 def test_failures_that_cut_hosts_off_are_named(small, run) -> None:
     one = ("--fail-links", "1", "--seed", "0", "--json")
     found = run("check", small(ONE_UPLINK), *one).payload["failures"]

@@ -13,6 +13,7 @@ from rich.console import Console
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import COLUMNS, Given, parse_case
 from libra_planner.step.collectives.models import collective_times
+from libra_planner.units import format_time
 from libra_planner.views.renderers.terminal import show
 from libra_planner.views.times.collective import collective_blocks
 from tests.oracles.test_astra import ALGORITHMS, KINDS, ROWS
@@ -344,3 +345,13 @@ def test_a_network_between_nodes_is_said_to_have_no_taper(run) -> None:
     asked = ("collective", "--system", "h100-sxm", "--kind", "all-reduce", "--size", "1GB")
     assert "no taper" in run(*asked, "--nodes", "4").out
     assert "taper" not in run(*asked).out
+
+
+def test_a_range_of_a_measured_time_is_said_to_be_a_mean_error(run) -> None:
+    """No bound: a single measured time may be farther off."""
+    asked = ("collective", "--system", "b200", "--kind", "all-reduce", "--size", "16GiB")
+    found = run(*asked, "--json").payload
+    error = found["time_s_high"] / found["time_s"] - 1
+    ends = " to ".join(format_time(found[key]) for key in ("time_s_low", "time_s_high"))
+    shown = " ".join(run(*asked).out.split())
+    assert f"measured times of its kind are {error:.0%} off on average: {ends}. Single" in shown

@@ -14,6 +14,7 @@ from libra_planner.check.degraded import drawn_failures, every_single_failure
 from libra_planner.check.links import LinkCheck
 from libra_planner.errors import Disconnected, SpecError
 from libra_planner.fabric.clos import Clos, Flows, fail, single_failures, with_failed
+from libra_planner.fabric.parts import HOST_LEAF, design_parts
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rehashed import Rehashed
 from libra_planner.routing.routes import Router
@@ -166,6 +167,23 @@ def test_every_dimension_of_several_switches_is_drawn(tmp_path) -> None:
     both = loaded(tmp_path, "RI(2)_SW(6)_SW(8)", steps, realization=links)
     names = [case.name for case in every_single_failure(checked(both, 50, 40, 30), SPRAY).cases]
     assert {name.split(":")[0] for name in names} == {"dim2", "dim3"}
+
+
+def test_what_fails_is_named_by_the_dimension_that_buys_it(tmp_path) -> None:
+    """As in the table of parts: of a stack each tier has its own switches, and cables to them."""
+    steps = [operation("weight_grad", "all-reduce", 4e8)]
+    links, tiers = {"switch_radix": 8}, ["pod", "pod", "pod"]
+    problem = loaded(tmp_path, "[SW(4)_SW(2)_SW(2)]", steps, realization=links, tiers=tiers)
+    check = checked(problem, 50, 50, 50)
+    cables = {
+        f"{one.label}: {cable.joins.replace('-', ' - ')} cable"
+        for one in design_parts(check.design).dimensions
+        for cable in one.cables
+        if cable.joins != HOST_LEAF
+    }
+    found = {case.part for case in every_single_failure(check, SPRAY).cases}
+    assert cables == {"dim2: leaf - spine cable", "dim3: spine - core cable"}
+    assert found == cables | {"dim2: spine", "dim3: core"}
 
 
 @pytest.mark.parametrize(

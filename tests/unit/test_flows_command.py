@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from libra_planner.check import report
 from libra_planner.errors import INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
@@ -224,7 +225,7 @@ def test_rates_of_collectives_by_hand(files, run) -> None:
     assert none["worst_collective_rate_GBps"] is None
 
 
-@pytest.mark.parametrize("failures", [(), ("--fail-links", "1")])
+@pytest.mark.parametrize("failures", [(), ("--fail-links", "1"), ("--fail-links", "1%")])
 def test_rates_of_collectives_over_seeds_are_means_of_those_of_each(failures, files, run) -> None:
     """Of the k-th worst, and of each collective's time."""
     line = ("flows", *files(), *failures, "--json")
@@ -523,7 +524,7 @@ def test_an_interrupt(files, run, monkeypatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("libra_planner.check.report.seed_reports", interrupted)
+    monkeypatch.setattr(report, "seed_reports", interrupted)
     assert run("flows", *files(), "--seeds", "5").code == INTERRUPTED
 
 

@@ -385,6 +385,10 @@ def test_every_design_of_a_sweep_has_its_own_best_strategy(
         assert row["n_unproven"] == 0
         strategies.add(alone["set"][0])
     assert len(strategies) > 1
+    told = [*remarks(Results.at(run))]
+    assert {row.get("step_time_low_s") for row in rows} == {None}
+    assert "Ties cannot be told: no measured class says how far off such times are" in told
+    assert "are a tie" not in " ".join(told)
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,8 @@ def test_the_worth_of_a_taper_is_what_one_more_changes(plan: Path, run: Run) -> 
     [
         ("taper(spine) <= 7", (0, 1, -7, 0), "<=", 0),
         ("7 >= taper(spine)", (0, 1, -7, 0), "<=", 0),
+        ("taper(spine) <= 7:1", (0, 1, -7, 0), "<=", 0),
+        ("7.5:1 >= taper(spine)", (0, 1, -7.5, 0), "<=", 0),
         ("taper(dim4) == 15 / 2", (0, 0, 1, -7.5), "==", 0),
         ("core >= spine / 7", (0, 0, 1 / 7, -1), "<=", 0),
         ("2 * leaf / 4 <= 100 GB/s / 2", (0, 0.5, 0, 0), "<=", 50e9),
@@ -147,7 +149,8 @@ def test_rules_by_hand(plan: Path, rule: str, row: tuple, sense: str, bound: flo
             "taper <= 7",
             "got the name 'taper' in 'taper <= 7', expected one of this fabric; write taper",
         ),
-        ("taper(spine) <= 7:1", "write 7 for a taper of 7:1"),
+        ("taper(spine) <= 7:2", "got '7 : 2' beside a taper"),
+        ("spine <= 50:1 GB/s", "got ':' in 'spine <= 50:1 GB/s', expected names, numbers"),
         ("taper(spine) <= 0", "got '0' beside a taper"),
         ("taper(spine) <= 7 GB/s", "expected a number above 0; write e.g. 7 for 7:1"),
         ("taper(spine) <= taper(core)", "got a taper compared with a taper"),

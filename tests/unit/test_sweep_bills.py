@@ -426,7 +426,7 @@ def test_an_axis_that_changes_nothing_is_said_and_fills_no_list(run, tmp_path) -
     assert "Axis shape changes neither the step time nor the linear cost\n" in shown.err
     assert "(step time), each with 1 equal row of other shape" in shown.out
     top = run("sweep", "show", tmp_path / "run", "--top", "5", "--json").payload["rows"]
-    assert sorted(row["nic"] for row in top) == [25, 50]
+    assert sorted(row["nic"] for row in top) == [25, 25, 50, 50]  # Programs have all of them.
     shutil.rmtree(tmp_path / "run")
     _rows(run, tmp_path, SHAPES.replace("cost_usd]", "cost_usd, bill_usd]"))
     shown = run("sweep", "show", tmp_path / "run", "--remarks")
@@ -458,3 +458,33 @@ def test_two_objectives_of_one_design_are_equal_in_their_bills(run, tmp_path) ->
     _rows(run, tmp_path, f"{text}objective: [performance, performance_per_cost]\n")
     shown = run("sweep", "show", tmp_path / "run")
     assert re.search(r"row \d is equal in time, linear cost and bill\)", shown.out)
+
+
+SERVERS = """\
+base: plan.yaml
+axes: {node: [100, 450, 900]}
+set: {constraints: ["node == {node} GB/s", "leaf == 50 GB/s", "spine == 25 GB/s"]}
+columns: [step_time_s, cost_usd, bandwidth, bill_usd]
+"""
+
+
+def test_servers_with_other_links_than_the_priced_one_are_said(run, tmp_path) -> None:
+    """The words of the report stand in the row, the remark has their number, the best is marked."""
+    plan = re.sub("  scale_up: .*\n", "", EXAMPLE.read_text())
+    (tmp_path / "own.yaml").write_text(plan)
+    rows = _rows(run, tmp_path, SERVERS.replace("plan.yaml", "own.yaml"))
+    assert [row["bill_over_server_GBps"] for row in rows] == [None, None, pytest.approx(450)]
+    assert "asks for 100.00 GB/s: its times are at what it asks for" in rows[0]["bill_note"]
+    assert not rows[1]["bill_note"]
+    assert "carry 900.00 GB/s" in rows[2]["bill_note"]
+    shown = run("sweep", "show", tmp_path / "run", "--remarks")
+    assert "1 of 3 rows ask for more than the priced server has, such as row 2: links" in shown.err
+    assert "1 of 3 rows ask for less than the priced server has, such as row 0: the" in shown.err
+    assert "cheapest row 2 (" in shown.out
+    assert shown.out.count(", no such server is priced)") == 1
+    page = run("sweep", "show", tmp_path / "run", "--html", tmp_path / "page.html")
+    assert page.code == 0
+    assert "No such server is priced." in (tmp_path / "page.html").read_text()
+    for row in (rows[0], rows[2]):
+        report = run("report", f"{tmp_path}/run:{row['row']}", "-o", tmp_path / "out")
+        assert row["bill_note"] in report.out.replace("\n", " ")

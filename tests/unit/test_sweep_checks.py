@@ -20,6 +20,7 @@ from libra_planner.errors import SpecError
 from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy
 from libra_planner.sweeps.effort.estimate import estimate
+from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.units import format_time
@@ -421,3 +422,23 @@ def test_the_whole_directory_is_one_table_of_pandas(directory: Path, rows: list[
         (directory / ".part-killed").unlink()
     assert table["row"].tolist() == [row["row"] for row in rows] == list(range(12))
     assert list(table.columns) == list(rows[0])
+
+
+BUSY = """\
+base: 0e_rails_2to1
+axes: {spine: [1, 25]}
+set: {constraints: ["leaf == 50 GB/s", "spine == {spine} GB/s"]}
+"""
+
+
+def test_busy_links_of_the_best_rows_are_said_where_nothing_is_checked(
+    run: Run, tmp_path: Path
+) -> None:
+    """Row 0 is the cheapest, and sends over its spines for most of a step."""
+    (tmp_path / "sweep.yaml").write_text(BUSY)
+    done = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
+    said = "Links of the best: in row 0, dim3 is busy for 74% of the step in the model: ECMP often"
+    assert done.err.count(said) == 1
+    assert "; write check: {policy: ecmp} in the sweep, and run it" in done.err
+    assert "links of the best rows are busy" in run("sweep", "show", tmp_path / "run").err
+    assert said in page(Results.at(tmp_path / "run"))

@@ -118,7 +118,7 @@ def test_rows_near_the_best_are_counted(
         near = [i for i, value in known.items() if value <= 1.001 * min(known.values())]
         assert (n, first) == (len(near), sorted(near)[:3])
         network = "network cost"
-        what = {"cost": network, "performance_per_cost": f"time per sequence times {network}"}
+        what = {"cost": network, "performance_per_cost": f"time per sequence x {network}"}
         said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'time per sequence')}:"
         assert (said in run("sweep", "show", directory, "--remarks").err) == (n > 1)
 
@@ -330,7 +330,10 @@ def test_a_file_that_is_no_part_is_named(
 def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory)
     title, same, *lines = outcome.out.splitlines()
-    assert title == "sweep, 36 designs: the best 10 of each objective (time per sequence)"
+    assert title == (
+        "sweep, 36 designs: the best 10 of each objective "
+        "(time per sequence; performance_per_cost: time per sequence x network cost)"
+    )
     assert same == "In all rows: sharded 12.277 GB, 256 sequences a step"
     assert lines[0].split()[0] == "budget"
     assert lines[1].split()[:4] == ["row", "shape", "tp", "GB/s"]
@@ -663,6 +666,8 @@ def test_what_is_hidden_on_a_page_takes_no_room(run: Run, directory: Path, tmp_p
     text = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert '<label id="of-work" hidden>' in text
     assert "[hidden] { display: none !important; }" in text
+    # Of two rules alike the later one counts: what a filter leaves out is pale on the frontier too.
+    assert text.index("path.way.off {") > text.index("path.way.front {")
 
 
 def test_long_words_of_a_legend_leave_the_width_to_the_picture(
@@ -703,6 +708,25 @@ def test_a_page_of_very_many_designs_has_the_frontier(directory: Path) -> None:
     assert {row["row"] for row in results.pareto().dicts()} <= some
     assert 8 < len(some) < 30
     assert len(results.designs(36).rows) == 36
+
+
+def test_a_long_frontier_is_thinned_and_nothing_takes_its_place(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ends and the best per dollar stay, and what the page calls unbeaten is so among all."""
+    monkeypatch.setattr("libra_planner.sweeps.results.NEAR", 10.0)
+    results = Results.at(directory)
+    front = results.pareto().dicts()
+    some = {row["row"] for row in results.designs(20).dicts()}
+    best = min(front, key=lambda row: row["step_time_s"] * row["cost_usd"])
+    assert {front[0]["row"], front[-1]["row"], best["row"]} <= some
+    assert {row["row"] for row in front} - some
+    monkeypatch.setattr("libra_planner.views.sweeps.points.MOST_POINTS", 20)
+    points = Points.of(results)
+    shown = {points.rows[i]["row"] for i in points.fronts[()]}
+    assert shown < {row["row"] for row in front}
+    text = sweep_page.page(results)
+    assert f"{len(shown)} of the {len(front)} of the frontier, all that differ by more" in text
 
 
 def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:

@@ -145,6 +145,34 @@ def test_of_equal_designs_the_one_that_keeps_its_rule_is_the_best(run, tmp_path)
     assert f"${(rows.bill_usd[0] - 74e6) / 1e3:.2f}k" in shown
 
 
+BOTH = """\
+base: 0e_rails_2to1
+axes: {objective: [performance, performance_per_cost], taper: [1, 4]}
+set: {constraints: ["leaf <= 50 GB/s", "taper(spine) == {taper}"]}
+columns: [step_time_s, cost_usd, tokens_per_s]
+"""
+
+
+def test_titles_say_that_rows_of_an_objective_rank_by_time_and_cost(run, tmp_path) -> None:
+    """The first row of ``performance_per_cost`` is seldom the fastest; its work per dollar shows."""
+    (tmp_path / "both.yaml").write_text(BOTH)
+    there = tmp_path / "run"
+    assert run("sweep", "run", tmp_path / "both.yaml", "-o", there).code == 0
+    top = run("sweep", "show", there, "--top", "1").out
+    assert "(step time; performance_per_cost: step time x system cost)" in top
+    own = ("sweep", "show", there, "--where", "objective == 'performance_per_cost'")
+    assert "(step time x system cost)" in run(*own, "--top", "1").out
+    assert "(step time)" in run(*own[:-1], "objective == 'performance'", "--top", "1").out
+    grouped = run(*own, "--group-by", "objective", "--json").payload["rows"]
+    rows = lp.sweep_results(there).to_frame()
+    [best] = [rows.iloc[one["best_row"]] for one in grouped]
+    assert grouped[0]["best_tokens_per_s_per_MUSD"] == pytest.approx(
+        best.tokens_per_s / best.cost_usd * 1e6
+    )
+    assert "objective by step time x system cost" in run(*own, "--group-by", "taper").out
+    assert " its tok/s/M$ " in run(*own, "--group-by", "taper").out
+
+
 def test_the_best_of_rows_without_any_bill_says_what_ranks_them(run, tmp_path) -> None:
     text = TIED.replace("[74, 80]", "[90]").replace("25 GB/s", "200 GB/s").replace("90", "900")
     text = text.replace("set: {", 'set: {fabric.realization.port_speed: "1600 Gbps", ')

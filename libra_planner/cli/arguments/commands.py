@@ -28,6 +28,7 @@ from libra_planner.cli.arguments.making import (
     flag_of,
     given,
     number,
+    number_or_share,
     switch,
     text,
 )
@@ -82,7 +83,7 @@ _TRAFFIC = (
 def _failures(when: str, most: int, default: int | None = 0) -> tuple[Argument, ...]:
     cables, spines = f"cables between switches that fail, {when}", f"spines that fail, {when}"
     return (
-        number("--fail-links", *allowed.FAILED, cables, default=default),
+        number_or_share("--fail-links", *allowed.FAILED, cables, default=default),
         number("--fail-spines", *allowed.FAILED, spines, default=default),
         number("--busiest", 0, most, "busiest links to show; default 5", default=5),
     )

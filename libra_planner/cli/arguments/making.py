@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from libra_planner.allowed import SHARE_WORDS, is_share
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.reading import bundled
 
@@ -79,6 +80,21 @@ def find_files(options: argparse.Namespace) -> None:
 def number(names: str, least: int, most: int, what: str, **more: Any) -> Argument:
     """An option of a whole number."""
     return names.split(), {"type": whole(least, most), "metavar": "N", "help": what} | more
+
+
+def number_or_share(names: str, least: int, most: int, what: str, **more: Any) -> Argument:
+    """The same, or a share such as ``5%``, which stays text."""
+    count = whole(least, most)
+
+    def read(text: str) -> int | str:
+        if is_share(text):
+            return text
+        try:
+            return count(text)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error}{SHARE_WORDS}") from None
+
+    return names.split(), {"type": read, "metavar": "N|P%", "help": what} | more
 
 
 def switch(name: str, what: str, **more: Any) -> Argument:

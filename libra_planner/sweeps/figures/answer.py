@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.frozen import Rows
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -13,13 +15,21 @@ _MOST_TOLD = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Answer:
-    """Rows of an answer.
+class Answer(Rows[tuple[Any, ...]]):
+    """Rows of an answer: a loop gives them, ``len`` counts them, an index gives one.
 
     Parameters
     ----------
     columns : their names.
     rows : values, row by row.
+
+    Examples
+    --------
+    >>> found = Answer(("nic", "step_time_s"), ((25, 3.5), (50, 3.1)))
+    >>> len(found), found[0], [step_time_s for nic, step_time_s in found]
+    (2, (25, 3.5), [3.5, 3.1])
+    >>> found.dicts()[1]
+    {'nic': 50, 'step_time_s': 3.1}
     """
 
     columns: tuple[str, ...]

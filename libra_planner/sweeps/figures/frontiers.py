@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.step.expression import Array
+from libra_planner.step.expression import Array, Mask
 
 SAME = 1e-9
 """Relative difference of a figure up to which a design is not worth its place."""
@@ -62,6 +62,55 @@ def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDAr
     order = np.lexsort((time, np.zeros_like(cost) if then is None else then, cost, ties(time)))
     least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
     return order[cost[order] < least * (1 - SAME)]
+
+
+def thinned(time: Array, cost: Array, fraction: float) -> NDArray[np.intp]:
+    """Designs of a frontier that stand for all of it: its ends, the least product, and others.
+
+    A design between them is left out where it differs from the one that is kept before it by no
+    more than a fraction, in time and in cost.
+
+    Parameters
+    ----------
+    time, cost : of a frontier of two figures, fastest first, shape (n,).
+    fraction : of a figure.
+
+    Returns
+    -------
+    Indices of designs, fastest first.
+
+    Examples
+    --------
+    >>> thinned(np.array([1.0, 1.0001, 1.0002, 1.1]), np.array([9.0, 8.9999, 8.9, 5.0]), 1e-3)
+    array([0, 2, 3])
+    """
+    kept = {0, len(time) - 1, int(np.argmin(time * cost))} if len(time) else set()
+    last = 0
+    for i, (seconds, usd) in enumerate(zip(time.tolist(), cost.tolist(), strict=True)):
+        is_near = seconds <= time[last] * (1 + fraction) and usd >= cost[last] * (1 - fraction)
+        if i in kept or not is_near:
+            kept.add(i)
+            last = i
+    return np.array(sorted(kept), dtype=np.intp)
+
+
+def beaten_by(front_time: Array, front_cost: Array, time: Array, cost: Array) -> Mask:
+    """Which designs one of a frontier beats in time and cost, or is equal to, shape (n,).
+
+    Parameters
+    ----------
+    front_time, front_cost : of a frontier, fastest first, shape (m,).
+    time, cost : of each design, shape (n,).
+
+    Examples
+    --------
+    >>> time, cost = np.array([2.0, 2, 4]), np.array([9.0, 8, 6])
+    >>> beaten_by(np.array([1.0, 3]), np.array([9.0, 5]), time, cost)
+    array([ True, False,  True])
+    """
+    place = np.searchsorted(front_time, time * (1 + SAME), side="right")
+    least = np.concatenate([[np.inf], front_cost])[place]
+    return np.asarray(cost >= least * (1 - SAME))
 
 
 def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:

@@ -53,6 +53,8 @@ class SolvedChunk:
         needs them.
     billed_step_time_s, bill_excess_percent : time on the whole ports that the bill pays for, and
         the most that a dimension has beyond what the design asks for; only beside bills.
+    bill_over_server_GBps : what it asks of the links between the NPUs of a server beyond those that
+        the priced server has, NaN where that has them; only beside bills.
     cost_limit_usd : the most that its rules let its cost be, infinite without one; only beside
         bills.
     unique, resolved : as ``optimizer.BatchResult``.
@@ -64,7 +66,8 @@ class SolvedChunk:
     notes : what its plan takes for granted, as ``optimize`` notes it.
     check_message : why the links of an optimum could not be checked.
     bill_message : why an optimum has no bill.
-    bill_note : parts of its bill that are faster than its plan's ports.
+    bill_note : parts of its bill that are faster than its plan's ports, and servers whose links
+        are not what it asks for.
     found : of the search for each design's strategy, where its plan leaves that open.
     strategy : that was found, or that the plan fixes; ``None`` of a workload without one.
     n_on_links : strategies that were checked on links, where both are asked for.
@@ -97,6 +100,7 @@ class SolvedChunk:
     bill_fabric_usd: Array
     billed_step_time_s: Array
     bill_excess_percent: Array
+    bill_over_server_GBps: Array
     cost_limit_usd: Array
     unique: Mask
     resolved: Mask

@@ -22,7 +22,7 @@ from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views import cells
 from libra_planner.views.plan import taper_texts
 from libra_planner.views.renderers.terminal import rich_table
-from libra_planner.views.training.step import busy_fractions, step_payload
+from libra_planner.views.training.step import busy_fractions, computed_shares, step_payload
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint
@@ -100,9 +100,8 @@ def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Te
         )
         for i, one in enumerate(topology.dimensions)
     ]
-    compute = (
-        f"{topology.n_npus:,} NPUs, compute {evaluation.compute_s / evaluation.step_time_s:.1%}"
-    )
+    compute_s = next((x.seconds for x in computed_shares(problem, evaluation)), 0.0)
+    compute = f"{topology.n_npus:,} NPUs, compute {compute_s / evaluation.step_time_s:.1%}"
     return shapes.fabric_picture(boxes, compute, n_cells)
 
 

@@ -87,11 +87,14 @@ def _headline(
     problem: Problem, evaluation: Evaluation, *, searched: bool
 ) -> Iterator[tuple[str, str, str]]:
     """Names, figures and what is said of them."""
+    from libra_planner.views.design import compute_words
+
     mean, equal = " (mean)" if evaluation.members else "", evaluation.equal
     per_cost, compute = evaluation.perf_per_cost_vs_equal, format_time(evaluation.compute_s)
+    words = compute_words(problem)
     yield "NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}"
     yield from _strategy(problem, searched=searched)
-    yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
+    yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} {words}"
     yield "", "", f"and {format_time(evaluation.communication_s)} exposed comm."
     if evaluation.band_s is not None:
         yield "", " to ".join(map(format_time, evaluation.band_s)), " error band"

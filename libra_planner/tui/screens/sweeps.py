@@ -333,17 +333,17 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     results, best = Results.at(folder, None), None
     if view != "all":
         best = results.distinct_top(_N_BEST) if view == "best" else results.pareto()
-    total = len(best.rows) if best else results.sql("SELECT count(*) FROM designs").rows[0][0]
+    ((n_designs,),) = results.sql("SELECT count(*) FROM designs")
+    total = n_designs if best is None else len(best)
     n_pages = max(-(-int(total) // N_PER_PAGE), 1)
     number = min(max(number, 0), n_pages - 1)
     first = number * N_PER_PAGE
-    if best:
+    if best is not None:
         answer = Answer(best.columns, best.rows[first : first + N_PER_PAGE])
     else:
         query = f"SELECT * FROM designs ORDER BY row LIMIT {N_PER_PAGE} OFFSET {first}"
         answer = results.sql(query)
-    n_rows = int(results.sql("SELECT count(*) FROM designs").rows[0][0])
-    every = max(-(-n_rows // _N_CLOUD), 1)
+    every = max(-(-int(n_designs) // _N_CLOUD), 1)
     cloud = results.sql(f"SELECT * FROM designs WHERE row % {every} = 0 ORDER BY row")
     try:
         ranking = results.time_column, results.cost_column

@@ -13,6 +13,7 @@ from libra_planner.sweeps.columns import (
     NONE,
     OBJECTIVE,
     OVER_RULE,
+    PER_DOLLAR,
     ROW,
     Column,
     column_named,
@@ -120,7 +121,7 @@ def answer_words(
     work = ", ".join(map(visible, results.work_axes))
     if by:
         keys = ", ".join(dict.fromkeys([*map(visible, results.work_axes), visible(by)]))
-        what = f"the best of each {keys} and objective by {time}"
+        what = f"the best of each {keys} and objective by {_rank_words(results)}"
     elif is_frontier:
         cost = results.cost_name
         fim = "FIM of the dimension with the most (fim_percent)"
@@ -128,7 +129,8 @@ def answer_words(
         what = f"frontier of {figures}{f' of each {work}' if work else ''}, fastest first"
     else:
         among = f"{work} and objective" if work else "objective"
-        what = f"the best {n_best:,} of each {among} ({time}){_alike(results)}" if n_best else ""
+        by_rank = f"({_rank_words(results)}){_alike(results)}" if n_best else ""
+        what = f"the best {n_best:,} of each {among} {by_rank}" if n_best else ""
     of = f" where {' and '.join(map(visible, results.where))}" if results.where else ""
     return f"{name}, {results.n_rows:,} designs{of}{': ' if what else ''}{what}"
 
@@ -149,6 +151,29 @@ def time_words(time: str) -> str:
     what = "step time" if time.endswith("step_time_s") else "time per sequence"
     kind = next((one for one in ("effective", "billed") if time.startswith(one)), "")
     return f"{kind} {what}".strip()
+
+
+def measure_words(results: Results, objective: str) -> str:
+    """What ranks the designs of an objective."""
+    time, cost = time_words(results.time_column), results.cost_name
+    if results.cost_column not in results.columns:
+        return time
+    return {"cost": cost, "performance_per_cost": f"{time} x {cost}"}.get(objective, time)
+
+
+def _rank_words(results: Results) -> str:
+    """What ranks the designs of an answer, by their objective where they have several.
+
+    Of one objective such as ``step time``, of several the time and which of them rank otherwise.
+    """
+    query = f"SELECT DISTINCT {OBJECTIVE} FROM designs WHERE {results.ranked} ORDER BY 1"
+    objectives = [name for (name,) in results.sql(query).rows]
+    time = time_words(results.time_column)
+    told = {name: measure_words(results, name) for name in objectives}
+    if len(told) == 1:
+        return next(iter(told.values()))
+    others = (f"{name}: {words}" for name, words in told.items() if words != time)
+    return "; ".join([time, *others])
 
 
 def check_words(results: Results) -> str:
@@ -193,7 +218,7 @@ def _of_group(name: str, axes: Sequence[str], plan_cost: str) -> Column:
         own = replace(own, heading=plan_cost)
     if start == _BEST and own.name == OVER_RULE:
         return replace(own, heading="breaks its rule by", text=_broken)
-    words = {_BEST: "its " if own.name in (COST, _BILL) else "best ", _LEAST: "least "}
+    words = {_BEST: "its " if own.name in (COST, _BILL, PER_DOLLAR) else "best ", _LEAST: "least "}
     return replace(own, heading=words.get(start, "") + own.label)
 
 

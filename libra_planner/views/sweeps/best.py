@@ -13,8 +13,8 @@ from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.linear import equals_words
+from libra_planner.views.sweeps.paid import n_unbilled
 from libra_planner.views.sweeps.points import Points
-from libra_planner.views.sweeps.remarks import n_unbilled
 
 _MOST_WORKS = 3
 _WITHIN = (NEAR, 0.01)
@@ -22,7 +22,8 @@ _WITHIN = (NEAR, 0.01)
 _LARGE = 1000.0
 _OF_ONE = " a sequence"
 _EFFECTIVE = BY[1]
-_BROKEN = "its bill breaks its rule on cost"
+BROKEN, UNSOLD = "its bill breaks its rule on cost", "no such server is priced"
+"""What is wrong with the bill of a row, in few words."""
 
 
 def best_lines(results: Results, *, is_near: bool = True) -> Iterator[str]:
@@ -53,6 +54,11 @@ def near_lines(results: Results) -> Iterator[str]:
         yield from _cheapest(results, _per_sequence(results))
 
 
+def has_bills(results: Results) -> bool:
+    """Whether rows are told with their bills."""
+    return results.cost_column == "bill_usd"
+
+
 def _has_figures(results: Results) -> bool:
     """Whether designs have what ranks them."""
     return {results.cost_column, "step_time_s"} <= {*results.columns}
@@ -66,7 +72,7 @@ Roles: TypeAlias = dict[int, list[str]]
 
 def _best(results: Results) -> list[tuple[Work, tuple[Roles, str]]]:
     """The best rows of each work, and they in words."""
-    points, per_sequence = Points.of(results, results.pareto()), _per_sequence(results)
+    points, per_sequence = Points.of(results, results.best_of_frontier()), _per_sequence(results)
     found = []
     for work, front in points.fronts.items():
         roles = points.roles(front).items()
@@ -82,7 +88,9 @@ def best_rows(results: Results) -> dict[int, list[str]]:
     """The rows that lines about the best name, and what each is the best in."""
     if not _has_figures(results):
         return {}
-    return {row: names for _, (roles, _) in _best(results) for row, names in roles.items()}
+    points = Points.of(results, results.best_of_frontier())
+    roles = (points.roles(front) for front in points.fronts.values())
+    return {points.rows[i][ROW]: names for one in roles for i, names in one.items()}
 
 
 def _of(work: Work) -> str:
@@ -157,7 +165,8 @@ def _design(results: Results, points: Points, i: int, per_sequence: str) -> str:
         for name in names
         if name
     )
-    broken = f", {_BROKEN}" if points.breaks_rule(i) else ""
+    wrong = {BROKEN: points.breaks_rule(i), UNSOLD: has_bills(results) and points.is_unsold(i)}
+    broken = "".join(f", {words}" for words, holds in wrong.items() if holds)
     row = points.rows[i][ROW]
     equals = f"; {words}" if (words := equals_words(results, row)) else ""
     return f"row {row} ({', '.join(figures)}{broken}{equals})"
@@ -178,7 +187,9 @@ def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:
                 pairs = zip(names, values, strict=True)
                 design = ", ".join(f"{name} {_few_digits(value)}" for name, value in pairs)
                 each = f", {format_time(ranked_s)}{_OF_ONE}" if per_sequence else ""
-                broken = f", {_BROKEN}" if row in results.over_rule else ""
+                wrong = {BROKEN: row in results.over_rule}
+                wrong[UNSOLD] = has_bills(results) and row in results.over_server
+                broken = "".join(f", {words}" for words, holds in wrong.items() if holds)
                 figures = f"{format_time(time_s)}{each}, {format_usd(cost_usd)}{broken}"
                 said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
         if said:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
-
-import numpy as np
 
 from libra_planner.sweeps.bills import plan_bill_usd
 from libra_planner.sweeps.columns import COST
 from libra_planner.sweeps.figures.equals import equal_rows
 from libra_planner.sweeps.probe import spread_rows
 from libra_planner.sweeps.results import CENT_USD, Results
-from libra_planner.units import BYTES_PER_S_PER_GBPS, format_usd
-from libra_planner.views.sweeps.noted import Remark, plans_of
+from libra_planner.units import format_usd
+from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of
 
 _BILL = "bill_usd"
-_BANDWIDTHS = "bandwidth_dim[0-9]+_GBps"
 _MOST_TRIED = 3
 """Rows, from the cheapest to the dearest, that are tried until one can be bought."""
 _MOST_BILLS = 6
@@ -85,9 +81,6 @@ def equals_words(results: Results, row: int) -> str:
 
 def _bill_usd(results: Results, row: int) -> float | None:
     """The bill of a row, if its plan has one."""
-    query = f"SELECT COLUMNS('{_BANDWIDTHS}') FROM designs WHERE row = {row}"
-    has_bandwidths = any(re.fullmatch(_BANDWIDTHS, name) for name in results.columns)
-    own = results.sql(query).rows[0] if has_bandwidths else ()
-    known = np.array([one for one in own if one is not None]) * BYTES_PER_S_PER_GBPS
-    usd = (plan_bill_usd(plan, known if own else None) for plan in plans_of(results, row))
+    known = bandwidth_Bps(results, row)
+    usd = (plan_bill_usd(plan, known) for plan in plans_of(results, row))
     return next(usd, None)

@@ -10,21 +10,26 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
+import numpy as np
+
 from libra_planner.errors import PlannerError
 from libra_planner.inputs.bills import Bills
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plan.steps.notes import plan_notes
+from libra_planner.step.expression import Array
 from libra_planner.sweeps.columns import NOTES, STATUS
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.probe import spread_rows
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.template import design_document
+from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 _MOST_LINES = 3
 _MOST_READ = 6
 """Plans whose notes are read, where results do not have them."""
 _LETTERS = 60
 """Of the subject of a note."""
+_BANDWIDTHS = "bandwidth_dim[0-9]+_GBps"
 _NUMBERS = "[0-9][0-9.e+]*"
 _OPTIMAL = f"{STATUS} = 'optimal'"
 
@@ -49,6 +54,15 @@ def plans_of(results: Results, row: int) -> Iterator[OpenedPlan]:
     """The plan of a row; nothing where a file of it has changed or cannot be read."""
     with suppress(PlannerError):
         yield OpenedPlan(*design_document(results.directory, row), _bundled())
+
+
+def bandwidth_Bps(results: Results, row: int) -> Array | None:
+    """The bandwidth of a row per NPU, shape (n_dims,), byte/s; ``None`` without such columns."""
+    if not any(re.fullmatch(_BANDWIDTHS, name) for name in results.columns):
+        return None
+    query = f"SELECT COLUMNS('{_BANDWIDTHS}') FROM designs WHERE row = {row}"
+    (own,) = results.sql(query).rows
+    return np.array([one for one in own if one is not None]) * BYTES_PER_S_PER_GBPS
 
 
 @cache

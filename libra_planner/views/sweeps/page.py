@@ -19,7 +19,7 @@ from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
-from libra_planner.views.sweeps.best import best_lines, near_lines
+from libra_planner.views.sweeps.best import BROKEN, UNSOLD, best_lines, has_bills, near_lines
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
@@ -182,7 +182,8 @@ def _card(results: Results, points: Points, title: str, i: int, reason: str) -> 
 def _row(results: Results, points: Points, i: int) -> str:
     """Its row, and which others are equal."""
     row = points.rows[i].get(ROW)
-    broken = "Its bill breaks its rule on cost. " if points.breaks_rule(i) else ""
+    wrong = {BROKEN: points.breaks_rule(i), UNSOLD: has_bills(results) and points.is_unsold(i)}
+    broken = "".join(f"{words.capitalize()}. " for words, holds in wrong.items() if holds)
     if row is None:
         return broken
     equal = equals_words(results, row) if points.cost else ""
@@ -229,7 +230,12 @@ def _notes(results: Results, points: Points) -> Iterator[str]:
         yield f"The run is not finished: {left:,} of {manifest['n_parts']:,} parts are missing."
     if points.is_sample:
         n_all = results.n_rows
-        yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and the frontier."
+        n_front, n_here = results.n_on_frontier, sum(map(len, points.fronts.values()))
+        which = "the frontier"
+        if n_here < n_front:
+            which = f"{n_here:,} of the {n_front:,} of the frontier"
+            which += f", all that differ by more than {NEAR:.1%} from their neighbours"
+        yield f"The page holds {n:,} of {n_all:,} designs: evenly spread ones, and {which}."
     statuses = Counter(row[STATUS] for row in points.rows if STATUS in row)
     if bad := [f"{k:,} {name}" for name, k in sorted(statuses.items()) if name != "optimal"]:
         yield f"Without an optimum, in the table only: {', '.join(bad)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -17,7 +17,7 @@ import numpy as np
 from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.columns import OVER_RULE, ROW, Column, on_screen
+from libra_planner.sweeps.columns import OVER_RULE, OVER_SERVER, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
@@ -234,6 +234,10 @@ class Points:
     def breaks_rule(self, i: int) -> bool:
         """Whether the bill of a design is more than its rules on cost allow."""
         return (self.rows[i].get(OVER_RULE) or 0.0) > CENT_USD
+
+    def is_unsold(self, i: int) -> bool:
+        """Whether a design asks for a server that nobody prices: its bill is of a smaller one."""
+        return bool(self.rows[i].get(OVER_SERVER))
 
     @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
@@ -494,4 +498,6 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
     left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    return [value for value in values if value in left or cell(value) in left] or values
+    known = {*left}  # Of thousands of values a list would be slow.
+    kept = (x for x in values if (isinstance(x, Hashable) and x in known) or cell(x) in known)
+    return [*kept] or values

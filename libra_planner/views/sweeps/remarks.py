@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import getitem
 
-from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.errors import Infeasible
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import folder
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
-from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, OVER_RULE, STATUS
+from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.probe import (
     PROBES,
@@ -27,10 +26,17 @@ from libra_planner.sweeps.probe import (
 )
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
-from libra_planner.units import format_usd
-from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.answers import measure_words, time_words
+from libra_planner.views.sweeps.busy import busy_remarks
 from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
 from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
+from libra_planner.views.sweeps.paid import (
+    bill_remarks,
+    idle_price_remarks,
+    n_unbilled,
+    over_rule_remarks,
+)
+from libra_planner.views.training.found import TIES_UNKNOWN
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
@@ -59,14 +65,6 @@ def folded(results: Results, where: str = "--remarks says why, and what to do") 
         yield f"Remarks: {said}. {where}"
 
 
-def n_unbilled(results: Results) -> int:
-    """Optima without a bill, in a sweep that has bills."""
-    if "bill_usd" not in results.columns:
-        return 0
-    query = f"SELECT count(*) FROM designs WHERE NOT ({_FAILED}) AND bill_usd IS NULL"
-    return int(results.sql(query).rows[0][0])
-
-
 def _remarks(results: Results) -> Iterator[Remark]:
     if MESSAGE in results.columns:
         yield from _reasons(results, MESSAGE, STATUS, _FAILED)
@@ -78,16 +76,15 @@ def _remarks(results: Results) -> Iterator[Remark]:
     elif n := n_unbilled(results):
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
-    if "bill_excess_percent" in results.columns:
-        yield from _excess(results)
+    yield from busy_remarks(results)
+    yield from bill_remarks(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
     if "parallelism_found" in results.columns:
         yield from _strategy_ties(results)
-    yield from _over_rule(results)
+    yield from over_rule_remarks(results)
     yield from _unused_quotes(results)
-    if results.cost_column == "bill_usd":
-        yield from _without_bill(results)
+    yield from idle_price_remarks(results)
     yield from linear_remarks(results)
     yield from _idle_axes(results)
     yield from _same_designs(results)
@@ -223,15 +220,7 @@ def _near_best(results: Results) -> Iterator[Remark]:
 
 def _of_best(results: Results, names: Sequence[str]) -> str:
     """What an objective and its work are the best in."""
-    return " of ".join([_measure(results, names[0]), *(visible(str(x)) for x in names[1:])])
-
-
-def _measure(results: Results, objective: str) -> str:
-    """What ranks the designs of an objective."""
-    time, cost = time_words(results.time_column), results.cost_name
-    if results.cost_column not in results.columns:
-        return time
-    return {"cost": cost, "performance_per_cost": f"{time} times {cost}"}.get(objective, time)
+    return " of ".join([measure_words(results, names[0]), *(visible(str(x)) for x in names[1:])])
 
 
 def _strategy_ties(results: Results) -> Iterator[Remark]:
@@ -239,7 +228,9 @@ def _strategy_ties(results: Results) -> Iterator[Remark]:
     time = results.need(results.time_column)
     query = f"SELECT parallelism_found, min({time}) FROM designs WHERE {time} > 0 GROUP BY 1"
     times = sorted(seconds for text, seconds in results.sql(query).rows if text)
-    if len(times) > 1 and times[1] <= times[0] * (1 + STRATEGY_TIE_FRACTION):
+    if len(times) > 1 and not any(_band(results)):
+        yield Remark(TIES_UNKNOWN, f"{TIES_UNKNOWN[0].lower()}{TIES_UNKNOWN[1:]}")
+    elif len(times) > 1 and times[1] <= times[0] * (1 + STRATEGY_TIE_FRACTION):
         what = f"strategies within {STRATEGY_TIE_FRACTION:.0%} of each other are a tie"
         text = f"{what.capitalize()}: published runs tell no order; search PLAN ranks them"
         yield Remark(text, what)
@@ -272,21 +263,6 @@ def _band_text(shorter: float, longer: float, *, is_same: bool, ends: str = "") 
     )
 
 
-def _over_rule(results: Results) -> Iterator[Remark]:
-    """How many rows break their rules on cost by what is bought."""
-    if not (n := len(results.over_rule)):
-        return
-    query = f"SELECT count({OVER_RULE}), max({OVER_RULE}) FROM designs"
-    ((n_known, most_usd),) = results.sql(query).rows
-    by = "their bill" if results.plan_cost == "system cost" else "the training fabric of their bill"
-    what = f"{n:,} of {n_known:,} rows cost more by {by} than their rule cost <= allows"
-    yield Remark(
-        f"{what}, at most {format_usd(most_usd)} more: the rule bounds linear prices; to bound the "
-        "bill write prices: bill under set, without a fixed_cost",
-        what,
-    )
-
-
 def _unused_quotes(results: Results) -> Iterator[Remark]:
     """Which quotes the plans' own cost is without, in designs all over the sweep."""
     if QUOTES_KEY not in results.manifest["spec"]["base"] or "cost_usd" not in results.columns:
@@ -295,71 +271,3 @@ def _unused_quotes(results: Results) -> Iterator[Remark]:
     if words := unused_quotes_words(plan for row in picked for plan in plans_of(results, row)):
         short = "linear prices do not use some of the quotes"
         yield Remark(f"Q{words.removeprefix('q')}", short)
-
-
-def _without_bill(results: Results) -> Iterator[Remark]:
-    """Axes that move the plan's own cost and no bill, such as a fixed cost."""
-    if "cost_usd" not in results.columns:
-        return
-    moves = "max({0}) - min({0}) > {1} * max({0})"
-    cost, bill = (moves.format(one, SAME) for one in ("cost_usd", "bill_usd"))
-    for axis in results.axes:
-        others = ", ".join(sql_name(one) for one in results.axes if one != axis)
-        like = f"GROUP BY {others}" if others else ""
-        groups = (
-            f"SELECT {cost} AS cost_, {bill} AS bill_ FROM designs WHERE {results.ranked} {like}"
-        )
-        query = f"SELECT coalesce(bool_or(cost_), false), bool_or(bill_) FROM ({groups})"
-        ((moves_cost, moves_bill),) = results.sql(query).rows
-        if moves_cost and not moves_bill:
-            yield Remark(
-                f"Axis {visible(axis)} changes the plan's cost and no bill: bills are of the parts "
-                "catalogue and of quotes; put prices under quotes",
-                f"axis {visible(axis)} changes no bill",
-            )
-
-
-def _excess(results: Results) -> Iterator[Remark]:
-    """Whether bills buy more bandwidth than designs ask for, and how to mend it."""
-    column, least = "bill_excess_percent", 100 * SAME_SPEED
-    has_bill = "bill_usd IS NOT NULL" if "bill_usd" in results.columns else "true"
-    query = (
-        f"SELECT count(*) FILTER (WHERE {column} > {least}), count({column}), max({column}) "
-        f"FROM designs WHERE {has_bill}"  # Earlier versions wrote it without a price, too.
-    )
-    ((n_more, n, most),) = results.sql(query).rows
-    if not n_more:
-        return
-    where = f"in {n_more:,} of {n:,} rows with a bill, at most {most:.0f} % more"
-    yield Remark(
-        f"Bills buy more bandwidth than the design asks for {where}: billed_step_time_s is the "
-        "time on the whole ports that are bought, step_time_s on what is asked for",
-        f"bills buy more bandwidth than is asked for {where}",
-    )
-    if "bill_note" in results.columns:
-        yield from _faster_parts(results)
-    spec = results.manifest["spec"]
-    ports = spec["base"].get("fabric", {}).get("realization") or {}
-    is_varied = any(tuple(key) == _PORTS for key, *_ in spec["slots"])
-    if isinstance(ports, dict) and ports.get(_PORTS[-1]) and not is_varied:
-        what = f"ll rows buy ports of {ports[_PORTS[-1]]}"
-        yield Remark(
-            f"A{what}: let them follow the axis, under set "
-            f'{".".join(_PORTS)}: "{{nic * 8}} Gbps" for an axis nic in GB/s',
-            f"a{what}",
-        )
-
-
-def _faster_parts(results: Results) -> Iterator[Remark]:
-    """Whether bills pay for parts that are faster than the ports of the plan."""
-    query = (
-        "SELECT count(bill_usd), count(bill_note), mode(bill_note), "
-        "count(*) FILTER (WHERE bill_note = (SELECT mode(bill_note) FROM designs)) FROM designs"
-    )
-    ((n, n_faster, text, n_often),) = results.sql(query).rows
-    if n_faster:
-        often = "" if n_often == n_faster else f", most often ({n_often:,})"
-        yield Remark(
-            f"{n_faster:,} of {n:,} bills{often}: {text}. Sweep speeds that are sold",
-            f"{n_faster:,} of {n:,} bills are of parts faster than the plan's ports",
-        )

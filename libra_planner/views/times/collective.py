@@ -253,8 +253,9 @@ def run_blocks(run: Run, notes: Sequence[str] = ()) -> Iterator[Block]:
     )
     low, high = format_time(run.time_s / margin), format_time(run.time_s * margin)
     yield (
-        f"Time [bold]{format_time(run.time_s)}[/], {low} to {high} by the mean error of measured "
-        f"curves ({run.bands.source})"
+        f"Time [bold]{format_time(run.time_s)}[/]; measured times of its kind are "
+        f"{run.error_fraction:.0%} off on average: {low} to {high}. Single ones may be off by more "
+        f"({run.bands.source})"
     )
     algorithm, bus = map(format_bandwidth, (run.size_bytes / run.time_s, _bus_Bps(run)))
     yield f"Algorithm bandwidth {algorithm}, bus bandwidth {bus}"

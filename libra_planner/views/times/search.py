@@ -34,7 +34,7 @@ from libra_planner.views.bought.thin import MOST_TAPER, thin_notes, thin_tiers
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
-from libra_planner.views.training.found import in_the_model, search_counts, verdict
+from libra_planner.views.training.found import TIES_UNKNOWN, in_the_model, search_counts, verdict
 from libra_planner.views.training.step import COUNTED, busy_notes
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Recompute, Strategy
@@ -157,7 +157,7 @@ def tie_note(ties: Sequence[bool | None]) -> Iterator[str]:
             f"nine of ten pairs of measured runs come in the predicted order"
         )
     elif len(ties) > 1 and ties[0] is None:
-        yield "Ties cannot be told: no measured class says how far off such times are"
+        yield TIES_UNKNOWN
 
 
 def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]) -> Iterator[Block]:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from libra_planner.search.best import SearchResult
 
+TIES_UNKNOWN = "Ties cannot be told: no measured class says how far off such times are"
+"""Of strategies, where the rule of ties (C23) has no class."""
+
 
 def search_counts(found: SearchResult) -> dict[str, Any]:
     """How much of the space was looked at, and how."""

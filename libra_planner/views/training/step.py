@@ -120,6 +120,31 @@ def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         )
 
 
+def busy_words(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> str:
+    """Which dimensions are busy where flows choose a path, and what that may do; mostly empty.
+
+    Of a whole model's step alone; ``bandwidth_bytes_per_s`` per NPU, shape (n_dims,).
+    """
+    if problem.step.whole_training is None:
+        return ""
+    vector = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+    chosen, step_s = _chosen(problem), float(problem.step_time.seconds(vector))
+    slowed = vector.copy()
+    slowed[chosen] /= MOST_STRETCH
+    stretched_s = float(problem.step_time.seconds(slowed))
+    shares, labels = problem.step.busy_s(vector) / step_s, problem.topology.labels
+    busy = [(labels[dim], shares[dim]) for dim in chosen if shares[dim] > _IDLE]
+    if not busy or stretched_s < (1 + LEAST_LONGER) * step_s:
+        return ""
+    first, *others = [f"{label} is busy for {share:.0%}" for label, share in busy]
+    listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
+    return (
+        f"{listed} of the step in the model: ECMP often stretches such traffic 1.3- to "
+        f"{MOST_STRETCH}-fold; at {MOST_STRETCH}-fold the step would take "
+        f"{format_time(stretched_s)} ({stretched_s / step_s - 1:+.0%})"
+    )
+
+
 def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
     """That a step may be much longer on links: where they are busy and flows choose a path.
 
@@ -134,26 +159,16 @@ def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     >>> list(busy_notes(plan, [450e9, 50e9, 25e9]))
     []
     """
-    if problem.step.whole_training is None:
-        return
-    vector = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-    shares = problem.step.busy_s(vector) / float(problem.step_time.seconds(vector))
-    labels = problem.topology.labels
-    busy = [(labels[dim], shares[dim]) for dim in _chosen(problem) if shares[dim] >= BUSY_FRACTION]
-    if busy:
-        first, *others = [f"{label} is busy for {share:.0%}" for label, share in busy]
-        listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
-        yield (
-            f"{listed} of the step in the model: ECMP often stretches such traffic "
-            "1.3- to 3.5-fold, so the step on real links may be much longer; "
-            f"optimize PLAN {ON_LINKS} chooses for the links"
-        )
+    if words := busy_words(problem, bandwidth_bytes_per_s):
+        yield f"{words}; optimize PLAN {ON_LINKS} chooses for the links"
 
 
 ON_LINKS = "--routing ecmp"
 """Options of ``optimize`` that choose a design for its links."""
-BUSY_FRACTION = 0.3
-"""Share of a step from which threefold traffic nears the whole of it."""
+MOST_STRETCH = 3.5
+"""Times of sprayed packets that hashed flows of a step often take at the most."""
+LEAST_LONGER = 0.05
+"""Part of a step by which that has to lengthen it to be worth a note."""
 
 
 def _chosen(problem: Problem) -> list[int]:
