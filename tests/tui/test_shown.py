@@ -248,28 +248,27 @@ def test_the_report_screen_says_what_the_command_says(plan_file: Path) -> None:
             f"{plan}@{','.join(map(repr, pin.bandwidth_GBps))}"
             for plan, pin in zip(plans, driver.app.session.pins, strict=True)
         ]
-        said = command("report", *designs, "-o", written, "--allow-missing").out.splitlines()
+        asked = ("report", *designs, "-o", written, "--allow-missing")
+        printed, found = command(*asked).out.splitlines(), command(*asked, "--json").payload
+        said = found["decision"]["recommendation"]["sentences"]
         first = driver.app.session.pins[1].name
+        assert said[0] == printed[0]
         assert said[0].startswith("Buy B (2_optimum_of_performance @ ")
         assert f"Buy B ({first}){said[0].split(')', 1)[1]}" in shown
         assert said[2].startswith("Networks are $")
         assert said[2] in shown
-        n = next(i for i, line in enumerate(said) if line.startswith("Cheapest: "))
         for what in ("90% of its price is assumed", "the workload is part of a step"):
-            (line,) = [one for one in said[:n] if what in one]
+            (line,) = [one for one in (*said, *found["decision"]["warnings"]) if what in one]
             assert line in shown
-        cards = [
-            re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[n : n + 3]
-        ]
-        for found in cards:
-            assert found
-            title, letter, figure, reason = found.groups()
+        assert len(found["decision"]["cards"]) == 3
+        for card in found["decision"]["cards"]:
+            letter = card["answer"][0]
             name = driver.app.session.pins["AB".index(letter)].name
-            assert f"{title}: {letter}: {name} {figure}. {reason}" in shown
-        assert all(line in shown for line in said[n + 3 : n + 8])
+            assert f"{card['title']}: {letter}: {name} {card['figure']}. {card['reason']}" in shown
+        assert all(line in shown for line in found["decision"]["text"][:5])
         n_tables = len(list(written.glob("report-*.csv")))
         assert f"{n_tables} tables as CSV: report-*.csv" in shown
-        assert f"{n_tables} tables: {written}/report-*.csv" in said
+        assert f"{n_tables} tables: {written}/report-*.csv" in printed
         assert n_tables > 10
         assert "report-designs.csv" not in shown
 

@@ -6,7 +6,7 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -278,21 +278,14 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
     last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, percent(1.0 if total else None)]
     last += [""] * (len(columns) - len(last))
-    note = (
-        "Spares of a part are one stock for all its lines, and stand on that of most units. What "
-        "each price rests on, in full: section Prices. Power and share of every line: workbook "
-        "and CSV."
-    )
     ordered = [name for name in _ordered(one) if name in columns]
-    note += f" {', '.join(ordered)}: section Orders." if ordered else ""
-    note += _ports_note(one)
     return cells.table_of(
         f"Bill of materials of design {one.letter}",
         one.bill.lines,
         columns,
         key=f"bill-{one.letter.lower()}",
         total=last,
-        note=note,
+        note=_bill_note(one, ordered),
         is_sortable=True,
         dispensable=("Group", "W each", "kW", "Share", "Note"),
         off_page=("W each", "kW", "Share", *ordered),
@@ -300,10 +293,16 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     )
 
 
-def _ports_note(one: Candidate) -> str:
-    """How many ports of the training network's switches are used, which paper has no column for."""
+def _bill_note(one: Candidate, ordered: Sequence[str]) -> str:
+    """What paper has no column for: where the rest stands, and the ports of switches."""
+    text = (
+        "Spares of a part are one stock for all its lines, and stand on that of most units. What "
+        "each price rests on, in full: section Prices. Power and share of every line: workbook "
+        "and CSV."
+    )
+    text += f" {', '.join(ordered)}: section Orders." if ordered else ""
     told = [f"{line.tier}: {line.note}" for line in one.bill.of(NETWORK).lines if line.n_ports]
-    return f" Switches of {'; '.join(told)}." if told else ""
+    return f"{text} Switches of {'; '.join(told)}." if told else text
 
 
 def _ordered(one: Candidate) -> Iterator[str]:

@@ -331,8 +331,7 @@ def _break_even(found: BreakEven) -> dict[str, Any]:
 def _design(one: Candidate) -> dict[str, Any]:
     low_usd, high_usd = map(float, one.bill.ends_usd)
     run, by_group = one.run, one.bill.usd_by(lambda line: line.group)
-    # The step time on the links, mean over the routings, and its spread.
-    samples = () if one.check is None else one.check.effective_step_time_s
+    on_links_s = () if one.check is None else one.check.effective_step_time_s
     return {
         "design": one.letter,
         **attributes(one.proposal, "name", "source", "optimized"),
@@ -341,8 +340,8 @@ def _design(one: Candidate) -> dict[str, Any]:
         **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),
         "billed_step_time_s": one.step_time_by(TimeModel.BILLED),
         "bill_note": one.bill.faster_text or None,
-        **figures("effective_step_time_s", samples, statistics=False),
-        "n_seeds": None if one.check is None else len(samples),
+        **figures("effective_step_time_s", on_links_s, statistics=False),
+        "n_seeds": None if one.check is None else len(on_links_s),
         "ranked_step_time_s": one.step_time_s,
         "plan_cost": cost_payload(one),
         "linear_network_cost_usd": one.linear_network_usd,
@@ -364,8 +363,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "expected_run_s": cells.finite(run.expected_s if run else None),
         "run_cost_usd": cells.finite(run.cost_usd if run else None),
         "mfu": mfu(one),
-        **memory_figures(one.proposal.problem),
-        **_rails_payload(one),
+        **_limits(one),
         "band": None if one.band_s is None else one.error_source,
         **found_payload(one.proposal.found),
         **on_links_payload(one),
@@ -373,11 +371,12 @@ def _design(one: Candidate) -> dict[str, Any]:
     }
 
 
-def _rails_payload(one: Candidate) -> dict[str, Any]:
-    """Whether rails share no switch, and how many more nodes fit then; null where not known."""
+def _limits(one: Candidate) -> dict[str, Any]:
+    """Whether its memory suffices; whether rails share no switch, and how many more nodes fit."""
     found = split_rails(one)
     room = None if found is None else found.n_more_nodes
-    return {"rails_share_no_switch": found is not None, "n_more_nodes": room}
+    rails = {"rails_share_no_switch": found is not None, "n_more_nodes": room}
+    return memory_figures(one.proposal.problem) | rails
 
 
 def _bands(one: Candidate) -> dict[str, float | None]:
