@@ -29,6 +29,7 @@ from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.bought.bridges import Bridge, bridges
 from libra_planner.procurement.bought.refills import PLAN
+from libra_planner.procurement.bought.server_links import included_faults
 from libra_planner.procurement.bought.servers import Facility
 from libra_planner.procurement.quotes import for_bills
 from libra_planner.procurement.rails import Rewired, rewired
@@ -257,7 +258,7 @@ class Candidate:
     def included_faults(self) -> tuple[str, ...]:
         """Where the design and what its servers include do not fit together, in words."""
         server = self.proposal.shop.assumptions.server
-        return tuple(lines.included_faults(self.bought, self.bill, server))
+        return tuple(included_faults(self.bought, self.bill, server))
 
     @cached_property
     def free_ports(self) -> cluster.FreePorts | None:

@@ -14,6 +14,7 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, bought, fastest_alternative
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import Bill, Part
+from libra_planner.procurement.bought.server_links import ServerLinks, server_links
 from libra_planner.procurement.candidate import billed_bandwidth_Bps
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.spec import Chunk
@@ -38,7 +39,7 @@ class Billed:
     bill: Bill
     step_time_s: float
     excess_percent: float
-    server_links: lines.ServerLinks
+    server_links: ServerLinks
 
     @property
     def notes(self) -> list[str]:
@@ -83,7 +84,7 @@ class SweepBills:
             sold_Bps = billed_Bps * _sold_over_run(bill, problem)
             excess = np.nan_to_num(sold_Bps / bandwidth_Bps - 1, posinf=0.0)
         step_time_s = own_links_step_time_s(chosen, billed_Bps)
-        links = lines.server_links(purchase, self.shared.shop(problem).assumptions.server)
+        links = server_links(purchase, self.shared.shop(problem).assumptions.server)
         return Billed(bill, step_time_s, float(excess.max()) * 100, links)
 
     def _npu(self, chunk: Chunk, row: int) -> Part | None:

@@ -12,9 +12,9 @@ from functools import partial
 from operator import truediv
 from typing import Any, Final
 
-from libra_planner import units
 from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
+from libra_planner.sweeps.figures.number_units import UNITS, Unit
 from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain
 
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
@@ -38,41 +38,6 @@ NONE = "-"
 def _short_objective(value: str) -> str:
     """As on the first screen."""
     return {"performance": "perf", "performance_per_cost": "perf/cost"}.get(value, value)
-
-
-def _gigabytes_per_s(value: float) -> str:
-    return units.format_bandwidth(value * units.BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """How numbers of a unit are shown.
-
-    Parameters
-    ----------
-    ending : of names of columns that have the unit.
-    text : a number for people.
-    n_cells : the least width, so that columns stay where they are from page to page.
-    in_heading : the unit, where ``text`` leaves it out.
-    """
-
-    ending: str
-    text: Callable[[Any], str]
-    n_cells: int
-    in_heading: str = ""
-
-
-UNITS: Final = {
-    "USD": Unit("_usd", units.format_usd, 8),
-    "tokens/s": Unit("tokens_per_s", "{:,.0f}".format, 9),
-    "s": Unit("_s", units.format_time, 10),
-    "GB/s": Unit("_GBps", _gigabytes_per_s, 8, " GB/s"),
-    "bytes": Unit("_bytes", units.format_bytes, 10),
-    "%": Unit("_percent", "{:.2f}".format, 7),
-    "times": Unit("_vs_equal", "{:.3f}x".format, 7),
-    "": Unit("", plain, 6),
-}
-"""Units of columns: without one of its own, a column has what the end of its name says."""
 
 
 def _itself(values: Any) -> Any:
@@ -354,6 +319,11 @@ register(
     Column(
         "communication_s", "exposed communication: what the step takes beyond its compute",
         ("step_time_s", "compute_s"), values.difference, is_late=True, heading="exposed", screen=6,
+    ),
+    Column(
+        "billed_tokens_per_s", "tokens/s at the billed time: compare those with the bill",
+        ("tokens_per_step", "billed_step_time_s"), truediv, is_late=True, heading="billed tok/s",
+        screen=6,
     ),
     _per_dollar(
         PER_DOLLAR,

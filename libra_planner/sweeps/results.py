@@ -9,23 +9,19 @@ from functools import cached_property, reduce
 from operator import getitem
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
-from libra_planner.step.expression import Array
 from libra_planner.sweeps import columns as cols
-from libra_planner.sweeps.figures import frontiers
+from libra_planner.sweeps.figures import frontiers, places
 from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import WORK_KEYS
 
-NEAR = 1e-3
+NEAR = places.NEAR
 """Relative difference up to which a design is as good as the best for people."""
 
 SAME = frontiers.SAME
@@ -371,29 +367,16 @@ class Results:
     def _best(self, shown: str, among: Sequence[str], rank: str, n: int) -> Answer:
         """The first n designs of each combination of some values."""
         return self._own(
-            f"SELECT {shown} FROM designs JOIN ({self._places(among, rank)}) ON row = ranked_row_ "
+            f"SELECT {shown} FROM designs JOIN ({self._ranks(among, rank)}) ON row = ranked_row_ "
             f"WHERE ranked_place_ <= {n} ORDER BY {', '.join(among)}, ranked_place_"
         )
 
-    def _places(self, among: Sequence[str], rank: str) -> str:
-        """SQL for the place of every design among its like: ranked_row_, ranked_place_.
-
-        Ranks that rounding alone tells apart are equal, as ``frontiers.ties`` has them; then the
-        cheaper design comes first, of equally cheap ones the faster. Of equal ones those come first
-        whose bill keeps their rules, then the cheaper by the plan.
-        """
+    def _ranks(self, among: Sequence[str], rank: str) -> str:
+        """As :func:`places.ranks` has it."""
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
-        numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
-        return (
-            f"SELECT ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY tie_, then_, "
-            f"broken_, last_, ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER "
-            f"({numbers} ROWS UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > "
-            f"lag(rank_) OVER ({numbers}) * (1 + {SAME}) THEN 1 ELSE 0 END AS step_ FROM (SELECT "
-            f"row AS ranked_row_, {rank} AS rank_, {then} AS then_, {self.tie_column} AS last_, "
-            f"{self._breaks_rule} AS broken_, dense_rank() OVER (ORDER BY {', '.join(among)}) "
-            f"AS like_ FROM designs WHERE {self.ranked})))"
-        )
+        equal = then, self._breaks_rule, self.tie_column
+        return places.ranks(among, rank, equal, self.ranked)
 
     def pareto(self) -> Answer:
         """Designs that no other one of their work beats in time and cost, fastest first."""
@@ -403,13 +386,7 @@ class Results:
 
     def best_of_frontier(self) -> Answer:
         """Of :meth:`pareto` the fastest, the cheapest and those of the least time times cost."""
-        rows: list[int] = []
-        for one in self._frontiers:
-            time, cost = (figure[one.best] for figure in one.figures[:2])
-            least = time * cost <= (time * cost).min(initial=np.inf) * (1 + SAME)
-            least[[0, -1] if len(least) else []] = True
-            rows += one.row[one.best][least].tolist()
-        return self._rows(rows, f"{self.time_column}, row")
+        return self._rows(places.best_rows(self._frontiers), f"{self.time_column}, row")
 
     def pareto_with_fim(self) -> Answer:
         """Designs that no other one of their work beats in time, cost and FIM, fastest first.
@@ -439,7 +416,7 @@ class Results:
         name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
         keys = list(dict.fromkeys([*self._works, name, cols.OBJECTIVE]))
-        places = self._places(keys, self._rank())
+        places = self._ranks(keys, self._rank())
         best = "FILTER (WHERE ranked_place_ = 1)"
         query = (
             f"SELECT {', '.join(keys)}, count(*) AS n_designs, "
@@ -527,32 +504,11 @@ class Results:
         if n > most:
             # Multiples of one number would be of few values of the axes.
             spread = f"row * {_SPREAD} % {2**32} < {2**32 * most // n}"
-            kept, left_out = self._sampled(most // 10, spread)
-            which = f"{spread} AND row NOT IN ({_list(left_out)}) OR row IN ({_list(kept)})"
+            which = places.sampled(self._frontiers, most // 10, spread, self._own)
         return self._own(f"SELECT {shown} FROM designs WHERE {which} ORDER BY row")
 
-    def _sampled(self, most_on_frontier: int, spread: str) -> tuple[list[int], list[int]]:
-        """Rows of the frontier that a sample has, and those that it would show as such wrongly.
-
-        Without the designs of the frontier that are left out some others would seem unbeaten.
-        """
-        if self.n_on_frontier <= most_on_frontier:
-            return [row for one in self._frontiers for row in one.row[one.best].tolist()], []
-        query = f"SELECT row FROM designs WHERE {spread}"
-        sample = np.array([row for (row,) in self._own(query).rows], dtype=np.int64)
-        kept: list[int] = []
-        left_out: list[int] = []
-        for one in self._frontiers:
-            (time, cost), best = one.figures[:2], one.best
-            few = best[frontiers.thinned(time[best], cost[best], NEAR)]
-            others = np.setdiff1d(np.flatnonzero(np.isin(one.row, sample)), best)
-            beaten = frontiers.beaten_by(time[few], cost[few], time[others], cost[others])
-            kept += one.row[few].tolist()
-            left_out += one.row[others[~beaten]].tolist()
-        return kept, left_out
-
     @cached_property
-    def _frontiers(self) -> list[_Placed]:
+    def _frontiers(self) -> list[places.Placed]:
         """The designs of each work with their place on its frontier of time and cost."""
         cost = self.cost_column if self.cost_column in self.columns else "0.0"
         return self._placed([self.time_column, cost], self.ranked)
@@ -562,42 +518,15 @@ class Results:
         """Designs that no other one of their work beats in time and cost."""
         return sum(len(one.best) for one in self._frontiers)
 
+    def _placed(self, figures: Sequence[str], which: str) -> list[places.Placed]:
+        """As :func:`places.placed` has it, within each work."""
+        like, last = ", ".join(self._works) or "0", f"{self._breaks_rule}, {self.tie_column}"
+        return places.placed(self._connection, figures, which, like=like, last=last)
+
     def _frontier_rows(self, figures: Sequence[str], which: str) -> list[int]:
-        """Designs that no other one of their work beats; parameters as of :meth:`_placed`."""
+        """Designs that no other one of their work beats; parameters as of :func:`places.placed`."""
         found = self._placed(figures, which)
         return [row for one in found for row in one.row[one.best].tolist()]
-
-    def _placed(self, figures: Sequence[str], which: str) -> list[_Placed]:
-        """Designs of each work, and which of them no other one beats in two or three figures.
-
-        Parameters
-        ----------
-        figures : SQL of time, cost and, where it counts, FIM.
-        which : SQL of the designs that have a place.
-        """
-        like = f"dense_rank() OVER (ORDER BY {', '.join(self._works) or '0'})"
-        last = f"dense_rank() OVER (ORDER BY {self._breaks_rule}, {self.tie_column})"
-        wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, last])]
-        # Of designs that are equal in all of it the first is kept.
-        query = (
-            f"SELECT row, {like} AS like_, {', '.join(wanted)} FROM designs "
-            f"WHERE {which} ORDER BY figure_{len(figures)}, row"
-        )
-        found = self._connection.execute(query).fetchnumpy()
-        arrays = [
-            np.ma.filled(found[f"figure_{i}"].astype(np.float64), np.nan)
-            for i in range(len(wanted))
-        ]
-        kept = []
-        for one in np.unique(found["like_"]):
-            own = [array[places := found["like_"] == one] for array in arrays]
-            best = (
-                frontiers.unbeaten(*own[:3])
-                if len(figures) == 3
-                else frontiers.unbeaten_in_two(*own)
-            )
-            kept.append(_Placed(found["row"][places], own, best))
-        return kept
 
     def _rank(self) -> str:
         """What the smallest is the best of, by objective."""
@@ -625,19 +554,6 @@ class Results:
         counts = ", ".join(f"count({sql_name(name)})" for name in names)
         (found,) = self._own(f"SELECT {counts} FROM designs").rows
         return [name for name, n in zip(names, found, strict=True) if n]
-
-
-class _Placed(NamedTuple):
-    """Designs of one work by their rows, figures of each, and the places of those on a frontier."""
-
-    row: NDArray[np.int64]
-    figures: list[Array]
-    best: NDArray[np.intp]
-
-
-def _list(rows: Sequence[int]) -> str:
-    """Rows in SQL; those of no design where there are none."""
-    return ", ".join(map(str, rows)) or "-1"
 
 
 _OPTIMAL = "status = 'optimal'"

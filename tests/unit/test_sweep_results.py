@@ -714,7 +714,7 @@ def test_a_long_frontier_is_thinned_and_nothing_takes_its_place(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its ends and the best per dollar stay, and what the page calls unbeaten is so among all."""
-    monkeypatch.setattr("libra_planner.sweeps.results.NEAR", 10.0)
+    monkeypatch.setattr("libra_planner.sweeps.figures.places.NEAR", 10.0)
     results = Results.at(directory)
     front = results.pareto().dicts()
     some = {row["row"] for row in results.designs(20).dicts()}

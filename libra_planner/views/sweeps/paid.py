@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
-from libra_planner.procurement.lines import OVER_SERVER, UNUSED_IN_SERVER
+from libra_planner.procurement.bought.server_links import OVER_SERVER, UNUSED_IN_SERVER
 from libra_planner.sweeps.columns import OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES

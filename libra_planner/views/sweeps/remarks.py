@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
+from itertools import islice
 from operator import getitem
 
-from libra_planner.errors import Infeasible
+from libra_planner.errors import Infeasible, PlannerError
+from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
+from libra_planner.problem import fastest_alternative
 from libra_planner.reading.bundled import folder
 from libra_planner.step.bands import STRATEGY_TIE_FRACTION
 from libra_planner.sweeps.columns import COST, MESSAGE, OBJECTIVE, STATUS
@@ -27,9 +33,9 @@ from libra_planner.sweeps.probe import (
 from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.views.sweeps.answers import measure_words, time_words
-from libra_planner.views.sweeps.busy import busy_remarks
+from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
-from libra_planner.views.sweeps.noted import Remark, note_remarks, plans_of
+from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, note_remarks, plans_of
 from libra_planner.views.sweeps.paid import (
     bill_remarks,
     idle_price_remarks,
@@ -37,10 +43,14 @@ from libra_planner.views.sweeps.paid import (
     over_rule_remarks,
 )
 from libra_planner.views.training.found import TIES_UNKNOWN
+from libra_planner.views.training.step import busy_words
 
 _PORTS = ("fabric", "realization", "port_speed")
 _LONGEST = 300
 _MOST_LINES = 3
+_MOST_BEST = 9
+"""Best rows whose plans are read."""
+_FOUND = "parallelism_found"
 _MOST_REASONS = 8
 """Reasons of each kind of failed rows."""
 _MOST_CONFLICTS = 5
@@ -76,7 +86,7 @@ def _remarks(results: Results) -> Iterator[Remark]:
     elif n := n_unbilled(results):
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
-    yield from busy_remarks(results)
+    yield from _busy_links(results)
     yield from bill_remarks(results)
     if "step_time_s" in results.columns:
         yield from _near_best(results)
@@ -271,3 +281,45 @@ def _unused_quotes(results: Results) -> Iterator[Remark]:
     if words := unused_quotes_words(plan for row in picked for plan in plans_of(results, row)):
         short = "linear prices do not use some of the quotes"
         yield Remark(f"Q{words.removeprefix('q')}", short)
+
+
+def _busy_links(results: Results) -> Iterator[Remark]:
+    """That the best rows may be much slower on links, in a sweep that does not check them."""
+    if results.manifest["spec"].get("check") or "optimal" not in results.statuses:
+        return
+    found = {
+        row: words
+        for row in islice(best_rows(results), _MOST_BEST)
+        if (words := _busy(results, row))
+    }
+    if not found:
+        return
+    row, words = next(iter(found.items()))
+    others = ", ".join(str(one) for one in sorted(found) if one != row)
+    also = f", and much like it in row {others}" if others else ""
+    yield Remark(
+        f"Links of the best: in row {row}{also}, {words}; write check: {{policy: ecmp}} in the "
+        "sweep, and run it into a new directory: rows then rank by the time on their links",
+        "links of the best rows are busy, and ECMP may stretch their steps",
+    )
+
+
+def _busy(results: Results, row: int) -> str:
+    """What is busy in a row; nothing where its plan has changed, or its bandwidth is not known."""
+    bandwidth = bandwidth_Bps(results, row)
+    if bandwidth is None:
+        return ""
+    with suppress(PlannerError):
+        for plan in plans_of(results, row):
+            problem = _with_strategy(results, row, plan).problem
+            return busy_words(fastest_alternative(problem, bandwidth), bandwidth)
+    return ""
+
+
+def _with_strategy(results: Results, row: int, plan: OpenedPlan) -> OpenedPlan:
+    """A plan that leaves its strategy open with the one that the row has."""
+    if not plan.is_open or _FOUND not in results.columns:
+        return plan
+    ((text,),) = results.sql(f"SELECT {_FOUND} FROM designs WHERE row = {row}").rows
+    own = plan.document.value | {"parallelism": json.loads(text)}
+    return OpenedPlan(replace(plan.document, value=own), plan.beside, plan.bills)

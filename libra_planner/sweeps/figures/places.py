@@ -1,0 +1,134 @@
+"""Places of designs among their like: in an order, on a frontier, in a sample of very many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.step.expression import Array
+from libra_planner.sweeps.figures import frontiers
+from libra_planner.sweeps.figures.answer import Answer
+
+NEAR = 1e-3
+"""Relative difference up to which a design is as good as the best for people."""
+
+
+class Placed(NamedTuple):
+    """Designs of one work by their rows, figures of each, and the places of those on a frontier."""
+
+    row: NDArray[np.int64]
+    figures: list[Array]
+    best: NDArray[np.intp]
+
+
+def ranks(among: Sequence[str], rank: str, equal: tuple[str, str, str], which: str) -> str:
+    """SQL for the place of every design among its like: ranked_row_, ranked_place_.
+
+    Ranks that rounding alone tells apart are equal, as ``frontiers.ties`` has them; then the
+    cheaper design comes first, of equally cheap ones the faster. Of equal ones those come first
+    whose bill keeps their rules, then the cheaper by the plan.
+
+    Parameters
+    ----------
+    among : SQL of what designs have in common that are ranked together.
+    rank : SQL of what is to be small.
+    equal : SQL of what is to be small next: cost or time, whether a rule is broken, and the
+        plan's cost.
+    which : SQL of the designs that have a place.
+    """
+    then, broken, last = equal
+    numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
+    return (
+        f"SELECT ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY tie_, then_, "
+        f"broken_, last_, ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER "
+        f"({numbers} ROWS UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > "
+        f"lag(rank_) OVER ({numbers}) * (1 + {frontiers.SAME}) THEN 1 ELSE 0 END AS step_ FROM "
+        f"(SELECT row AS ranked_row_, {rank} AS rank_, {then} AS then_, {last} AS last_, "
+        f"{broken} AS broken_, dense_rank() OVER (ORDER BY {', '.join(among)}) AS like_ "
+        f"FROM designs WHERE {which})))"
+    )
+
+
+def placed(
+    connection: Any, figures: Sequence[str], which: str, *, like: str, last: str
+) -> list[Placed]:
+    """Designs of each work, and which of them no other one beats in two or three figures.
+
+    Parameters
+    ----------
+    connection : DuckDB's, to the table ``designs``.
+    figures : SQL of time, cost and, where it counts, FIM.
+    which : SQL of the designs that have a place.
+    like : SQL of the axes that change what is trained.
+    last : SQL of what is to be small among designs of equal figures.
+    """
+    work, then = (f"dense_rank() OVER (ORDER BY {one})" for one in (like, last))
+    wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, then])]
+    # Of designs that are equal in all of it the first is kept.
+    query = (
+        f"SELECT row, {work} AS like_, {', '.join(wanted)} FROM designs "
+        f"WHERE {which} ORDER BY figure_{len(figures)}, row"
+    )
+    found = connection.execute(query).fetchnumpy()
+    arrays = [
+        np.ma.filled(found[f"figure_{i}"].astype(np.float64), np.nan) for i in range(len(wanted))
+    ]
+    kept = []
+    for one in np.unique(found["like_"]):
+        own = [array[places := found["like_"] == one] for array in arrays]
+        best = (
+            frontiers.unbeaten(*own[:3]) if len(figures) == 3 else frontiers.unbeaten_in_two(*own)
+        )
+        kept.append(Placed(found["row"][places], own, best))
+    return kept
+
+
+def best_rows(works: Sequence[Placed]) -> list[int]:
+    """Of the frontier of each work the ends, and the designs of the least time times cost."""
+    rows: list[int] = []
+    for one in works:
+        time, cost = (figure[one.best] for figure in one.figures[:2])
+        least = time * cost <= (time * cost).min(initial=np.inf) * (1 + frontiers.SAME)
+        least[[0, -1] if len(least) else []] = True
+        rows += one.row[one.best][least].tolist()
+    return rows
+
+
+def sampled(
+    works: Sequence[Placed], most: int, spread: str, answer: Callable[[str], Answer]
+) -> str:
+    """Designs that stand for very many, in SQL: evenly spread ones, and the frontiers.
+
+    Without the designs of a frontier that are left out some others would seem unbeaten: these are
+    left out, too.
+
+    Parameters
+    ----------
+    works : designs of each work, with their frontiers of two figures.
+    most : designs of all frontiers up to which all of them are there; of more those that
+        :func:`frontiers.thinned` keeps.
+    spread : SQL of the evenly spread ones.
+    answer : what answers SQL.
+    """
+    if sum(len(one.best) for one in works) <= most:
+        kept = [row for one in works for row in one.row[one.best].tolist()]
+        return f"{spread} OR row IN ({_list(kept)})"
+    query = f"SELECT row FROM designs WHERE {spread}"
+    sample = np.array([row for (row,) in answer(query).rows], dtype=np.int64)
+    kept, left_out = [], []
+    for one in works:
+        (time, cost), best = one.figures[:2], one.best
+        few = best[frontiers.thinned(time[best], cost[best], NEAR)]
+        others = np.setdiff1d(np.flatnonzero(np.isin(one.row, sample)), best)
+        beaten = frontiers.beaten_by(time[few], cost[few], time[others], cost[others])
+        kept += one.row[few].tolist()
+        left_out += one.row[others[~beaten]].tolist()
+    return f"{spread} AND row NOT IN ({_list(left_out)}) OR row IN ({_list(kept)})"
+
+
+def _list(rows: Sequence[int]) -> str:
+    """Rows in SQL; those of no design where there are none."""
+    return ", ".join(map(str, rows)) or "-1"
