@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import index as whole_number
 from typing import Any, overload
 
-from libra_planner.api.given import plan_given, pythonic
+from libra_planner.api.given import plan_given, pythonic, words
 from libra_planner.api.optima import Optimum, optimize
 from libra_planner.api.shown import Shown
 from libra_planner.frozen import Frozen, Rows
@@ -213,7 +213,7 @@ class Batch(Rows[BatchRow], Frozen, Shown, BatchResult):
             **figures,
             optimality_gap=gap if is_known else None,
             unique=bool(self.unique[i]) if is_known else None,
-            message=self.messages.get(i, ""),
+            message=words(self.messages.get(i, "")),
         )
 
 

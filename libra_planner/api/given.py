@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from libra_planner import allowed
 from libra_planner.allowed import Flag, Kind, OneOf, Text, Whole, WholeOrShare, refuse_wrong
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import (
+    Fault,
+    IllPosed,
+    Infeasible,
+    Place,
+    SolverFailed,
+    SpecError,
+    closest,
+)
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy, policy_with
 
@@ -28,7 +36,7 @@ Settings: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_SET = re.compile(r"--set (\S+?)([,;.]?)(?=\s|$)")
+_SET = re.compile(r"--set (?:'([^']*)'|(\S+?))([,;.]?)(?=\s|$)")
 _FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 _NAMES = {"n_1": "single_failures", "workers": "n_workers", "chunks": "n_chunks"}
 """Names in Python of options that have another one there."""
@@ -256,6 +264,9 @@ def pythonic(function: Callable[P, R]) -> Callable[P, R]:
         except SpecError as error:
             spoken = (_in_python(fault, names) for fault in error.faults)
             raise type(error)(*spoken) from None
+        except (Infeasible, IllPosed, SolverFailed) as error:
+            error.args = (words(str(error), names),)
+            raise
 
     return told
 
@@ -376,6 +387,8 @@ def words(text: str, names: Container[str] = ()) -> str:
 
     >>> words("leave them out, e.g. with --set fabric.link_options=null")
     "leave them out, e.g. with settings=['fabric.link_options=null']"
+    >>> words("write --set 'constraints.0=spine == 50 GB/s'")
+    "write settings=['constraints.0=spine == 50 GB/s']"
     >>> words("add a policy, such as --check ecmp"), words("a.yaml: --fail-links, --n-1")
     ('add a policy, such as check ecmp', 'a.yaml: fail_links, single_failures')
     """
@@ -383,7 +396,7 @@ def words(text: str, names: Container[str] = ()) -> str:
         text = text.replace(ours, in_python)
     if "--" not in text:
         return text.removeprefix("libra-planner ") if text.startswith("libra-planner ") else text
-    text = _SET.sub(lambda one: _setting(one[1]) + one[2], text)
+    text = _SET.sub(lambda one: _setting(one[1] or one[2]) + one[3], text)
     return _FLAG.sub(lambda one: _name(one[1], names), text)
 
 

@@ -26,10 +26,15 @@ from libra_planner.processes import kept_interrupts, uncollected
 _NEGATIVE = re.compile(r"-[.0-9]")
 _WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 _WRONG_FLAG = re.compile(r"unrecognized arguments:.*?(--?[a-z][^ =]*)", re.DOTALL)
-_STRAY = re.compile(r"unrecognized arguments: ([^\s-]\S*)")
+_STRAY = re.compile(r"unrecognized arguments: ([^\s-].*)", re.DOTALL)
 _STRAY_SETTING = re.compile(r"unrecognized arguments: ([A-Za-z][\w.]*=\S+)")
 _NO_VALUE = re.compile(r"argument (?:\S+/)?(--?[a-z][^ :]*): expected one argument")
 _QUOTED = re.compile(r"[\w-]+")
+_SHAPES = {
+    "--size": re.compile(r"[0-9.]+[kKMGT]?i?B"),
+    "--bandwidth": re.compile(r"[0-9.]+(,[0-9.]+)+"),
+}
+"""What values of options look like."""
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
 
@@ -136,7 +141,8 @@ class _Parser(argparse.ArgumentParser):
         if (found := _STRAY_SETTING.search(message)) and "--set" in self.flags:
             return [f"--set {found[1]}"]
         if found := _STRAY.search(message):
-            return _flagged(found[1], self.flags)
+            flagged = (_flagged(word, self.flags) for word in found[1].split())
+            return [" ".join(flagged)] if (flagged := [*filter(None, flagged)]) else []
         found = _WRONG_FLAG.search(message)
         return _close_flags(found[1], self.flags) if found else []
 
@@ -160,18 +166,25 @@ def _close_flags(word: str, flags: Sequence[str]) -> list[str]:
     )
 
 
-def _flagged(word: str, flags: Sequence[str]) -> list[str]:
-    """The flag of a name that stands alone: a model's or an NPU's, or nearly.
+def _flagged(word: str, flags: Sequence[str]) -> str:
+    """The option that a word which stands alone is of, with the word; empty where none is known.
 
     >>> _flagged("llama3-405b", ["--model", "--npu"]), _flagged("llama3-405b", ["--npu"])
-    (['--model llama3-405b'], [])
+    ('--model llama3-405b', '')
+    >>> [_flagged(word, ["--kind", "--size"]) for word in ("allreduce", "64MiB", "3,1")]
+    ['--kind all-reduce', '--size 64MiB', '']
     """
+    from libra_planner.fabric.blocks import CollectiveKind
     from libra_planner.plan.npus import catalogue
     from libra_planner.reading import bundled
 
-    known = {"--model": bundled.names("workloads"), "--npu": tuple(catalogue().npus)}
+    for flag, shape in _SHAPES.items():
+        if flag in flags and shape.fullmatch(word):
+            return f"{flag} {word}"
+    known = {"--kind": tuple(CollectiveKind), "--model": bundled.names("workloads")}
+    known["--npu"] = tuple(catalogue().npus)
     meant = {flag: close_names(word, names) for flag, names in known.items() if flag in flags}
-    return [f"{flag} {name}" for flag, names in meant.items() for name in names[:1]][:1]
+    return next((f"{flag} {name}" for flag, names in meant.items() for name in names[:1]), "")
 
 
 def command_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

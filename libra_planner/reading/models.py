@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from libra_planner.errors import (
     refuse,
     shown,
 )
+from libra_planner.plain_text import short_text
 from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole, scalar
 from libra_planner.reading.kinds import of_quotes, refuse_other_kind
 from libra_planner.units import UNITS, unit_kind
@@ -361,6 +363,8 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
     path = path_of(location)
     if kind == "extra_forbidden":
         return _unknown_key(model, document, key, location)
+    if kind == "list_type" and _is_index(document, location, error["input"]):
+        return _index_of_no_list(location, error["input"], place)
     if kind == "missing":
         fix = f"add '{location[-1]}:'"
         return Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
@@ -368,17 +372,8 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         is_text = isinstance(error["input"], str)
         return Fault(str(error["ctx"]["error"]), "", "", path, place, is_misspelt=is_text)
     value, template = error["input"], _EXPECTED.get(kind)
-    expected, fix = template.format(**error.get("ctx", {})) if template else error["msg"], ""
-    is_text = isinstance(value, str) and location in document.quoted
-    quoted = is_text and isinstance(scalar(value), int | float)
-    if "number" in expected and quoted:
-        fix = f"remove the quotes: {value}"
-    elif "number" in expected and isinstance(value, float):
-        fix = f"write {int(value)}" if value.is_integer() and abs(value) < 2**53 else ""
-    elif expected == "text" and isinstance(value, list) and len(value) == 1:
-        fix = f'write it in quotes: "[{value[0]}]"'
-    elif isinstance(value, dict):
-        fix = _FIX_OF_MAP.get(str(location[-1]), "") if location else ""
+    expected = template.format(**error.get("ctx", {})) if template else error["msg"]
+    fix = _fix_of_form(document, location, value, expected)
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         meant = _MEANT.get(value.casefold().strip("."), value)
@@ -398,6 +393,36 @@ _MEANT = {
     "%": "percent",
 }
 """By what people write: which name of a list they mean, though others look more like it."""
+
+
+def _fix_of_form(document: Document, location: Key, value: Any, expected: str) -> str:
+    """What to write in place of a value of another form; else nothing."""
+    is_quoted = isinstance(value, str) and location in document.quoted
+    if "number" in expected and is_quoted and isinstance(scalar(value), int | float):
+        return f"remove the quotes: {value}"
+    if "number" in expected and isinstance(value, float):
+        return f"write {int(value)}" if value.is_integer() and abs(value) < 2**53 else ""
+    if expected == "text" and isinstance(value, list) and len(value) == 1:
+        return f'write it in quotes: "[{value[0]}]"'
+    if isinstance(value, dict):
+        return _FIX_OF_MAP.get(str(location[-1]), "") if location else ""
+    return ""
+
+
+def _is_index(document: Document, location: Key, value: Any) -> bool:
+    """Whether a map was made by settings of indices, such as ``constraints.0=``."""
+    is_set = "--set" in str(document.place(location))
+    return is_set and isinstance(value, dict) and bool(value) and all(map(str.isdigit, value))
+
+
+def _index_of_no_list(location: Key, value: Any, place: Place) -> Fault:
+    got, expected = "got an index of a list that the plan does not have", "expected the list"
+    items = short_text(json.dumps([*value.values()]), _LONGEST_LIST)
+    return Fault(got, expected, f"write {path_of(location)}={items}", "", place)
+
+
+_LONGEST_LIST = 120
+"""Letters of a list that is to be written."""
 
 _FIX_OF_MAP = {"workload": "write workload: NAME, and sequence_tokens: N beside it"}
 """By the key: what to write in place of a map."""

@@ -449,6 +449,27 @@ def test_what_is_no_list_of_a_dict_is_refused() -> None:
     assert lp.load_plan("01_gpt3_4d", rules).rules[0].text == "total == 100 GB/s"
 
 
+def test_an_index_of_a_list_that_a_plan_lacks_says_what_to_write(run) -> None:
+    rule = "total >= 100 GB/s"
+    fix = f'expected the list; write constraints=["{rule}"]'
+    with pytest.raises(lp.SpecError) as caught:
+        lp.load_plan("0b_bill", {"constraints.0": rule})
+    assert (
+        f"settings: constraints.0: got an index of a list that the plan does not have, {fix}"
+        in (str(caught.value))
+    )
+    assert fix in run("optimize", "0b_bill", "--set", f"constraints.0={rule}").err
+    assert "got a map" in run("optimize", "0b_bill", "--set", "constraints={}").err
+
+
+def test_a_plan_without_an_optimum_says_it_in_words_of_python() -> None:
+    plan = lp.load_plan("01_gpt3_4d", "constraints=[]")
+    for ask in (plan.optimize, plan.check, lambda: lp.batch_optimize([plan]).design(0)):
+        with pytest.raises(lp.IllPosed, match="yaml: settings: constraints: got no rule") as caught:
+            ask()
+        assert "--set" not in str(caught.value)
+
+
 def test_an_answer_of_a_sweep_shows_itself() -> None:
     answer = Answer(("row", "nic"), ((0, "<b>"), (1, "x")))
     assert repr(answer).splitlines()[0] == "<Answer: 2 rows of 2 columns>"

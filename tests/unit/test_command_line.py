@@ -95,6 +95,11 @@ def test_bad_usage_is_2(arguments: list[str], run) -> None:
         (["train", "--gbs", "1536"], "--gbs 1536; did you mean --global-batch?"),
         (["train", "--gpu", "8"], "did you mean --gpus?"),
         (["optimize", "0e_rails_2to1", "spine=10"], "did you mean --set spine=10?"),
+        (
+            ["collective", "SW(8)_SW(16)", "all-reduce", "1GB", "450,50"],
+            "all-reduce 1GB 450,50; did you mean --kind all-reduce --size 1GB --bandwidth 450,50?",
+        ),
+        (["collective", "SW(8)", "--kind", "ar", "1GB"], "did you mean --size 1GB?"),
         (["report", "a", "-o", "r", "--check"], "write --check POLICY: route the collectives"),
         (["report", "a", "-o"], "-o/--output: expected one argument; write --output DIR"),
         (["check", "a", "--hash"], "write --hash {murmur,crc32,crc16,xor}: ecmp"),

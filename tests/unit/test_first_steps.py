@@ -103,20 +103,32 @@ def test_a_path_to_nothing_names_the_bundled_file() -> None:
         given_file("plans/08_rails.yaml")
 
 
-def test_bash_completes_commands_and_bundled_names(run, tmp_path: Path) -> None:
+def test_bash_completes_commands_names_and_paths(run, tmp_path: Path) -> None:
     script = tmp_path / "completion.bash"
     script.write_text(run("completion", "bash").out)
     subprocess.run(["bash", "-n", str(script)], check=True)
     page = (ROOT / "docs/howto/completion.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"```bash\n(.*)\n```", page)
-    asked = (
-        f"{line.replace('libra-planner completion bash', f'cat {script}')}; "
-        "COMP_WORDS=(libra-planner optimi) COMP_CWORD=1; _shtab_libra_planner; "
-        'echo "${COMPREPLY[@]}"; '
-        "COMP_WORDS=(libra-planner optimize 0e) COMP_CWORD=2; _shtab_libra_planner; "
-        'echo "${COMPREPLY[@]}"'
-    )
-    said = subprocess.check_output(["bash", "-c", asked], text=True, cwd=tmp_path)
-    assert said.split() == ["optimize", "0e_rails_2to1"]
+    (tmp_path / "tapers").mkdir()
+    (tmp_path / "taps.yaml").touch()
+    words = {
+        "optimi": ["optimize"],
+        "optimize 0e": ["0e_rails_2to1"],
+        "optimize tap": ["tapers", "taps.yaml"],
+        "sweep show tap": ["tapers"],
+        "sweep design tap": ["tapers"],
+        "sweep run 13_tapers -o tap": ["tapers"],
+        "sweep show tapers --html tap": ["tapers", "taps.yaml"],
+        "report tap": ["tapers", "taps.yaml"],
+        "report 0e": ["0e_rails_2to1"],
+    }
+    asked = [line.replace("libra-planner completion bash", f"cat {script}")]
+    for one in words:
+        asked += [f"COMP_WORDS=(libra-planner {one}); COMP_CWORD={len(one.split())}"]
+        asked += ["_shtab_libra_planner; echo ${COMPREPLY[@]}"]
+    said = subprocess.check_output(["bash", "-c", "; ".join(asked)], text=True, cwd=tmp_path)
+    assert [sorted(one.split()) for one in said.splitlines()] == list(words.values())
     for shell in ("zsh", "fish"):
-        assert "0b_bill" in run("completion", shell).out
+        told = run("completion", shell).out
+        assert "0b_bill" in told
+        assert re.search(r"run directory:_files -/|__fish_complete_directories.*run direc", told)
