@@ -31,9 +31,9 @@ from libra_planner.reading.models import (
     Model,
     Text,
     core_fields,
-    known_keys,
     validated,
 )
+from libra_planner.reading.value_faults import known_keys
 
 _MOST_FAILED = 10**6
 

@@ -16,15 +16,8 @@ from libra_planner.plan.npus import CatalogueNpuSpec, catalogue, npu_named
 from libra_planner.plan.quotes import Date
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document
-from libra_planner.reading.models import (
-    Count,
-    FileModel,
-    Model,
-    SourceText,
-    Text,
-    path_of,
-    validated,
-)
+from libra_planner.reading.models import Count, FileModel, Model, SourceText, Text, validated
+from libra_planner.reading.value_faults import path_of
 from libra_planner.step.collectives.fitting import Calibration
 from libra_planner.step.collectives.measured import (
     MOST_RANKS,

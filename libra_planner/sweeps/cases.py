@@ -22,8 +22,8 @@ from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.quantities import COST
 from libra_planner.reading.document import Document, Key
-from libra_planner.reading.models import path_of
 from libra_planner.reading.rules import memory_limits, parse_rule, rule_names
+from libra_planner.reading.value_faults import path_of
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.expressions import TEXT
 from libra_planner.sweeps.spec import Chunk, Rows, rows_by_code

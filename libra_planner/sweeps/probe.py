@@ -18,7 +18,7 @@ from libra_planner.plan.problem import build_plan
 from libra_planner.plan.quotes import unused_note
 from libra_planner.problem import Problem
 from libra_planner.reading.document import Key, Source, dotted_key
-from libra_planner.reading.models import path_of
+from libra_planner.reading.value_faults import path_of
 from libra_planner.sweeps.axes import Axis, cell
 from libra_planner.sweeps.expressions import OTHER, TEXT, WHOLE_TEXTS
 from libra_planner.sweeps.figures.texts import as_in_file

@@ -106,11 +106,8 @@ def _headline(
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
     breaks = "" if equal.feasible else ", breaks the rules"
     if equal.possible:
-        yield (
-            "",
-            "",
-            f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}",
-        )
+        figures = f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}"
+        yield "", "", f"equal: {figures}{breaks}"
     if evaluation.exact_step_time_s is not None:
         text = f" ({evaluation.model_gap:.3f}x of the model)"
         yield "Exact", format_time(evaluation.exact_step_time_s), text

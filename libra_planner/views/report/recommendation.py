@@ -314,7 +314,7 @@ def _run(one: Candidate) -> Iterator[str]:
         return
     days, ends = one.run.expected_s / _DAY_S, run_ends("expected_s")(one)
     between = _between(ends, lambda x: f"{x / _DAY_S:,.1f}")
-    text = f"{tokens_text(one.n_tokens)} take {days:,.1f} days{between}"
+    text = f"{tokens_text(one.n_tokens)} take {days:,.1f} days with failures{between}"
     cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
     text += f" and {round_usd(one.run.cost_usd).shown}{cost} of hardware and electricity"
     text += before_tax(one)
