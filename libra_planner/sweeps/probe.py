@@ -239,9 +239,18 @@ def _misspelt_values(sweep: Sweep, axis: Axis) -> Iterator[Fault]:
     for value, place in islice(pairs, _MOST_SPELT):
         own = {axis.name: value}
         faults = _misspelt_in(sweep.template, first | own)
+        inside = [one for one in faults if _is_in_named_file(sweep.template, one)]
         mine = [one for one in faults if any(_is_below(one.path, key) for key in keys)]
-        if mine and all(_misspelt_in(sweep.template, other | own) for other in others):
-            yield from (replace(one, place=place or one.place) for one in mine)
+        if (inside or mine) and all(_misspelt_in(sweep.template, x | own) for x in others):
+            yield from inside
+            yield from (replace(x, place=place or x.place) for x in mine if x not in inside)
+
+
+def _is_in_named_file(template: PlanTemplate, fault: Fault) -> bool:
+    """Whether a fault is in a file that a plan names, such as a model's: no plan could mean it."""
+    document = template.document
+    own = {document.file, *(place.file for place in document.places.values())}
+    return fault.place is not None and fault.place.file not in own
 
 
 def _misspelt_in(template: PlanTemplate, values: Mapping[str, Any]) -> list[Fault]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from libra_planner.reading.bundled import folder
 from libra_planner.sweeps.effort import estimate as effort
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
@@ -142,6 +143,18 @@ def test_a_file_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
     found = run("sweep", "plan", _written(tmp_path, {"workload": ["llama3-70b", "./no.yaml"]}))
     assert found.code == 2
     assert "s.yaml:8:5: workload: got no such file" in found.err
+
+
+def test_an_unknown_key_of_a_file_that_a_value_names_is_refused(run: Run, tmp_path: Path) -> None:
+    """At its line there: no plan of that value could mean it, though other values are plans."""
+    text = (folder("workloads") / "llama3-70b.yaml").read_text()
+    assert "  n_layers:" in text
+    (tmp_path / "own.yaml").write_text(text.replace("  n_layers:", "  n_layer:"))
+    file = _written(tmp_path, {"workload": ["llama3-70b", "./own.yaml"]})
+    done = run("sweep", "run", file, "-o", tmp_path / "run")
+    assert done.code == 2
+    assert re.search(r"own.yaml:\d+:3: architecture.n_layer: got the unknown key", done.err)
+    assert not (tmp_path / "run").exists()
 
 
 def test_values_that_fit_some_designs_only_stay_rows(run: Run, tmp_path: Path) -> None:

@@ -729,6 +729,28 @@ def test_a_long_frontier_is_thinned_and_nothing_takes_its_place(
     assert f"{len(shown)} of the {len(front)} of the frontier, all that differ by more" in text
 
 
+def test_a_legend_names_the_dimensions_that_are_drawn(tmp_path: Path) -> None:
+    """The fastest is of two dimensions where a slower fabric has three."""
+    from matplotlib.figure import Figure
+
+    base = {
+        "workload": "resnet50-libra",
+        "fabric": {"topology": "{shape}"},
+        "parallelism": {"tp": 1, "dp": 4096},
+        "cost_model": "libra-ispass24",
+    }
+    tiers = {2: ["package", "pod"], 3: ["package", "node", "pod"]}
+    shapes = {"topologies": ["RI(64)_SW(64)", "RI(16)_FC(8)_SW(32)"], "tiers": tiers}
+    axes = {"shape": shapes, "budget": [100, 400]}
+    keys = {"base": base, "axes": axes}
+    rule = {"set": {"constraints": ["total == {budget} GB/s"]}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(keys | rule, sort_keys=False))
+    run_sweep(load_sweep(tmp_path / "s.yaml"), tmp_path / "run")
+    results = Results.at(tmp_path / "run", where=["shape == 'RI(64)_SW(64)'"])
+    (drawn,) = panels(results, Figure, "budget", None)
+    assert [text.get_text() for text in drawn.get_legend().get_texts()] == ["dim2", "dim1"]
+
+
 def test_models_have_frontiers_of_their_own(run: Run, tmp_path: Path) -> None:
     """A step of another model is other work: no model beats another one."""
     base = {

@@ -320,10 +320,10 @@ function table() {
     return x === null || y === null ? (x === null) - (y === null) : sign * compare(x, y);
   }) : [...own].sort((a, b) => hasPoint(b) - hasPoint(a));
   [...$("designs").tHead.rows[0].cells].forEach((head, j) => {
-    if (j === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
+    if (order[j] === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
   });
-  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: best.has(i) ? "best" : "" }, ...columns.map((c, j) => {
-    const text = c.shown(rows[i][j]), cell = make(j ? "td" : "th", { class: `${c.text ? "text" : "number"}${c.dull ? " dull" : ""}` }, cut(text, 60));
+  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: best.has(i) ? "best" : "" }, ...order.map((j, first) => {
+    const c = columns[j], text = c.shown(rows[i][j]), cell = make(first ? "td" : "th", { class: `${c.text ? "text" : "number"}${c.dull ? " dull" : ""}` }, cut(text, 60));
     if (text.length > 20) cell.title = text;
     return cell;
   }))));
@@ -353,7 +353,10 @@ function choices(id, names, none) {
 measure();
 if (state.x < 0 || state.y < 0) [state.x, state.y] = [1, 0].map(j => parallel.filter(k => !columns[k].text).at(j) ?? parallel[0] ?? -1);
 state.sort = at(data.y);
-const all = columns.map((_, k) => k), figures = all.filter(k => columns[k].axis || !columns[k].text);
+const all = columns.map((_, k) => k);
+/** Columns of the table: on a narrow screen what ranks stands behind the first, before all that scrolls. */
+const order = innerWidth < 600 ? [...new Set([0, at(data.y), at(data.x), ...all])].filter(k => k >= 0) : all;
+const figures = all.filter(k => columns[k].axis || !columns[k].text);
 if (data.works.length > 1) {
   $("of-work").hidden = false;
   $("work").append(...data.works.map((name, k) => make("option", { value: k }, name)), make("option", { value: -1 }, "all: times do not compare"));
@@ -361,8 +364,8 @@ if (data.works.length > 1) {
 }
 choices("x", figures); choices("y", figures); choices("colour", all.filter(k => columns[k].axis || !columns[k].text && k), true);
 choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);
-columns.forEach((one, k) => {
-  const button = make("button", { type: "button" }, one.title);
+order.forEach(k => {
+  const one = columns[k], button = make("button", { type: "button" }, one.title);
   button.addEventListener("click", () => { state.down = state.sort === k && !state.down; state.sort = k; table(); });
   $("designs").tHead.rows[0].append(make("th", { scope: "col", class: `${one.text ? "" : "number"}${one.dull ? " dull" : ""}` }, button));
 });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -497,7 +497,5 @@ def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
     """Values of an axis that ``where`` leaves, of a run that is finished."""
     if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
         return values
-    left = [row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows]
-    known = {*left}  # Of thousands of values a list would be slow.
-    kept = (x for x in values if (isinstance(x, Hashable) and x in known) or cell(x) in known)
-    return [*kept] or values
+    left = {row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows}
+    return [x for x in values if (cell(x) if isinstance(x, dict | list) else x) in left] or values
