@@ -75,10 +75,10 @@ class BatchRow(Shown):
         return f"design {self.number}: step time {time}, cost {cost}; {speeds} GB/s; {self.status}"
 
     def blocks(self) -> Iterator[Block]:
-        """The line, and what was said of it."""
+        """The line, and why there is no optimum where there is none."""
         yield self.headline()
-        if self.message:
-            yield escape(self.message)
+        if self.status != OPTIMAL:
+            yield escape(self.message or words(optimizing.reason(self.plan)))
 
     def to_dict(self) -> dict[str, Any]:
         """Its row of :meth:`Batch.to_dict`."""

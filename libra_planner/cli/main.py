@@ -141,8 +141,8 @@ class _Parser(argparse.ArgumentParser):
         if (found := _STRAY_SETTING.search(message)) and "--set" in self.flags:
             return [f"--set {found[1]}"]
         if found := _STRAY.search(message):
-            flagged = [*filter(None, (_flagged(word, self.flags) for word in found[1].split()))]
-            return [" ".join(flagged)] if flagged else []
+            flagged = [_flagged(word, self.flags) for word in found[1].split()]
+            return [" ".join(filter(None, flagged))] if any(flagged) else []
         found = _WRONG_FLAG.search(message)
         return _close_flags(found[1], self.flags) if found else []
 

@@ -500,6 +500,7 @@ def test_a_batch_is_a_list_of_its_optima() -> None:
         batch[2].step_time_s,
     )
     assert (batch[1].step_time_s, batch[1].bandwidth_GBps) == (None, [])
+    assert "'total == 500 GB/s' and 'dim1 >= 600 GB/s'" in " ".join(str(batch[1]).split())
     assert batch.to_dict()["designs"][1]["bandwidth_GBps"] == [None] * 4
     with pytest.raises(lp.Infeasible, match="dim1"):
         part.design(0)
