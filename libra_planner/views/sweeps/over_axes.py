@@ -95,11 +95,9 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     every = [[row[label] or 0.0 for label in labels] for row in rows]
     heights = np.array(every, dtype=np.float64).reshape(-1, len(labels))
     names = _dimensions(results, [label.split("_")[1] for label in labels])
-    has_any = heights.any(axis=0)  # The fastest may be of smaller fabrics than others are.
-    heights, names = (
-        heights[:, has_any],
-        [x for x, is_in in zip(names, has_any, strict=True) if is_in],
-    )
+    # The fastest may be of smaller fabrics than others are.
+    drawn = np.flatnonzero(heights.any(axis=0)).tolist()
+    heights, names = heights[:, drawn], [names[i] for i in drawn]
     is_stack = _shares_ports(results)
     if is_stack:
         _lines(values, heights, names, axes)
