@@ -95,7 +95,7 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     every = [[row[label] or 0.0 for label in labels] for row in rows]
     heights = np.array(every, dtype=np.float64).reshape(-1, len(labels))
     names = _dimensions(results, [label.split("_")[1] for label in labels])
-    has_any = heights.any(axis=0)  # The fastest may be of smaller fabrics than others are.
+    has_any: Any = heights.any(axis=0)  # The fastest may be of smaller fabrics than others are.
     heights, names = (
         heights[:, has_any],
         [x for x, is_in in zip(names, has_any, strict=True) if is_in],
