@@ -471,7 +471,7 @@ def test_bad_input_is_named(arguments, text, run, tmp_path) -> None:
             "amount: 659\n      currency: EUR\n",
             "parts.nic-100g.price.currency: got 'EUR'",
         ),
-        ("amount: 659\n", "amount: -659\n", "expected at least 0"),
+        ("amount: 659\n", "amount: -659\n", "expected more than 0"),
         ("server: server-8npu ", "server: rack ", "assumptions.server: got 'rack'"),
         ("name: h100-sxm", "name: h300-sxm", "got 'h300-sxm'"),
         ("    n_npus: 8\n", "", "got a server without n_npus"),

@@ -202,7 +202,7 @@ def test_failures_hit_the_network_of_a_stack_once(tmp_path: Path) -> None:
     n_cables = clos.total_leaves * clos.n_uplinks
     study = every_single_failure(links, ECMP)
     assert len(study.cases) == n_cables + clos.n_switches["spine"]
-    assert all(case.name.startswith("dim2: ") for case in study.cases)
+    assert all(case.name.startswith("dim3: ") for case in study.cases)
     slower = drawn_failures(links, SPRAY, n_links=1, seeds=[0, 1])
     assert (slower.step_time_s > slower.whole_step_time_s).all()
 
