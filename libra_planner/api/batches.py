@@ -38,7 +38,7 @@ class BatchRow(Shown):
     step_time_s, cost_usd : exact figures at the vector.
     optimality_gap : (objective - lower_bound) / lower_bound (C9).
     unique : whether no other design ties.
-    message : what ``optimize`` said, where the batch asked it.
+    said : what ``optimize`` said, where the batch asked it.
     """
 
     number: int
@@ -51,7 +51,32 @@ class BatchRow(Shown):
     cost_usd: float | None
     optimality_gap: float | None
     unique: bool | None
-    message: str
+    said: str
+
+    @cached_property
+    def message(self) -> str:
+        """Why there is no optimum; empty where there is one.
+
+        It names the rules that conflict, or what is missing. It is found when it is first asked
+        for, which takes some milliseconds.
+        """
+        return "" if self.status == OPTIMAL else self.said or words(optimizing.reason(self.plan))
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Of the whole cluster; ``None`` for the part of a step (C21) or without an optimum."""
+        return self._work.get("tokens_per_s")
+
+    @property
+    def mfu(self) -> float | None:
+        """FLOP/s of the model over the dense peak of the NPUs (C18); ``None`` if not known."""
+        return self._work.get("mfu")
+
+    @cached_property
+    def _work(self) -> dict[str, float]:
+        from libra_planner.views.training.step import work_payload
+
+        return {} if self.step_time_s is None else work_payload(self.plan, self.step_time_s)
 
     @property
     def bandwidth_GBps(self) -> list[float]:
@@ -78,16 +103,16 @@ class BatchRow(Shown):
         """The line, and why there is no optimum where there is none."""
         yield self.headline()
         if self.status != OPTIMAL:
-            yield escape(self.message or words(optimizing.reason(self.plan)))
+            yield escape(self.message)
 
     def to_dict(self) -> dict[str, Any]:
-        """Its row of :meth:`Batch.to_dict`."""
-        names = ("objective", "lower_bound", "step_time_s", "cost_usd", "optimality_gap")
+        """Its row of :meth:`Batch.to_dict`, of its own dimensions alone."""
+        figures = ("objective", "lower_bound", "step_time_s", "cost_usd", "optimality_gap")
         return {
             "design": self.number,
             "status": self.status,
-            **{name: getattr(self, name) for name in names},
-            "bandwidth_GBps": self.bandwidth_GBps,
+            **{name: getattr(self, name) for name in (*figures, "tokens_per_s", "mfu")},
+            "bandwidth_GBps": self.bandwidth_GBps or [None] * self.plan.topology.n_dims,
             "unique": self.unique,
             "message": self.message,
         }
@@ -192,12 +217,12 @@ class Batch(Rows[BatchRow], Frozen, Shown, BatchResult):
 
     def to_dict(self) -> dict[str, Any]:
         """All designs, figures of those without an optimum ``None``."""
-        return {"designs": [one.to_dict() | self._padded(one) for one in self.rows]}
+        return {"designs": [self._padded(one.to_dict()) for one in self.rows]}
 
-    def _padded(self, row: BatchRow) -> dict[str, Any]:
-        """The vector with ``None`` in the dimensions that other plans have."""
-        own, n_dims = row.bandwidth_GBps, self.bandwidth_bytes_per_s.shape[1]
-        return {"bandwidth_GBps": own + [None] * (n_dims - len(own))}
+    def _padded(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row whose vector has ``None`` in the dimensions that other plans have."""
+        own, n_dims = row["bandwidth_GBps"], self.bandwidth_bytes_per_s.shape[1]
+        return row | {"bandwidth_GBps": own + [None] * (n_dims - len(own))}
 
     def _row(self, i: int, gap: float) -> BatchRow:
         names = ("objective", "lower_bound", "step_time_s", "cost_usd")
@@ -213,7 +238,7 @@ class Batch(Rows[BatchRow], Frozen, Shown, BatchResult):
             **figures,
             optimality_gap=gap if is_known else None,
             unique=bool(self.unique[i]) if is_known else None,
-            message=words(self.messages.get(i, "")),
+            said=words(self.messages.get(i, "")),
         )
 
 

@@ -77,7 +77,7 @@ class OneDesign(Shown):
     def _work(self) -> dict[str, float]:
         from libra_planner.views.training.step import work_payload
 
-        return work_payload(self.solved_plan, self.figures)
+        return work_payload(self.solved_plan, self.figures.step_time_s)
 
     @property
     def tokens_per_s(self) -> float | None:

@@ -112,6 +112,12 @@ def _is_table(value: Any) -> bool:
     return bool(rows) and all(isinstance(row, Mapping) for row in value)
 
 
+def _is_vector(values: Sequence[Any]) -> bool:
+    """Whether a list is of a number for every dimension, or of ``None`` where nothing is known."""
+    is_unknown = bool(values) and all(x is None for x in values)
+    return is_unknown or any(isinstance(x, int | float) for x in values)
+
+
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with a column for every dimension of a vector; tables and long lists are left out.
 
@@ -122,7 +128,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, list) and any(isinstance(x, int | float) for x in value):
+        if isinstance(value, list) and _is_vector(value):
             if len(value) > _MOST_DIMENSIONS:
                 continue
             found |= {f"{name}_dim{i}": x for i, x in enumerate(value, 1)}

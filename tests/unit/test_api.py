@@ -511,6 +511,38 @@ def test_a_batch_is_a_list_of_its_optima() -> None:
         assert one._repr_html_().startswith("<div>")
 
 
+def test_a_frame_of_a_batch_has_one_set_of_columns_and_says_why() -> None:
+    good, bad = (
+        lp.load_plan(PLAN, {"constraints": ["total == 300 GB/s", *more]})
+        for more in ([], ["dim1 >= 400 GB/s"])
+    )
+    open_ended = lp.load_plan(PLAN, {"constraints": []})
+    frames = [
+        lp.batch_optimize(plans).to_frame()
+        for plans in ([good, bad], [bad, good], [bad, bad], [open_ended])
+    ]
+    names = [name for name in frames[0] if name.startswith("bandwidth")]
+    assert names == [f"bandwidth_GBps_dim{i}" for i in range(1, 5)]
+    assert [list(frame) for frame in frames] == [list(frames[0])] * 4
+    assert frames[2][names].values.tolist() == [[None] * 4] * 2
+    told = frames[0]["message"].tolist()
+    assert told[0] == ""
+    assert "'total == 300 GB/s' and 'dim1 >= 400 GB/s'" in told[1]
+    assert frames[1]["message"].tolist() == told[::-1]
+    assert "got no rule that bounds the bandwidth" in frames[3]["message"][0]
+    row = lp.batch_optimize(bad)[0]
+    assert row.message == told[1]
+    assert list(row.to_frame()) == list(frames[0])
+
+
+def test_rows_of_a_batch_have_the_work_of_their_designs() -> None:
+    batch = lp.batch_optimize([lp.load_plan("0d_llama3_70b"), lp.load_plan(PLAN)])
+    alone = batch.design(0)
+    assert (batch[0].tokens_per_s, batch[0].mfu) == pytest.approx((alone.tokens_per_s, alone.mfu))
+    assert (batch[1].tokens_per_s, batch[1].mfu) == (None, None)  # Of a part of a step.
+    assert batch.to_frame()["mfu"].round(3).iloc[0] == round(alone.mfu, 3)
+
+
 def test_rows_of_results_are_counted_and_looped_over(results) -> None:
     found = next(one for one in results if isinstance(one, lp.Found))
     assert [one["step_time_s"] for one in found] == [x["step_time_s"] for x in found.best]

@@ -57,7 +57,7 @@ def headline(problem: Problem, evaluation: Evaluation, *, searched: bool = False
     table.add_column()
     for name, figure, text in _headline(problem, evaluation, searched=searched):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
-    if found := work_payload(problem, evaluation):
+    if found := work_payload(problem, evaluation.step_time_s):
         tokens = f"{found['tokens_per_s']:,.0f} tokens/s"
         table.add_row(
             Text("Work", "dim"),

@@ -322,7 +322,7 @@ def tokens_ends(one: Candidate) -> Ends:
 
 def mfu(one: Candidate) -> float | None:
     """MFU of the step of a whole model at the time that ranks; nothing for others."""
-    found = work_payload(one.proposal.problem, one.evaluation).get("mfu")
+    found = work_payload(one.proposal.problem, one.evaluation.step_time_s).get("mfu")
     return None if found is None else found * one.evaluation.step_time_s / one.step_time_s
 
 

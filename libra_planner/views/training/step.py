@@ -36,13 +36,13 @@ _COMPUTED = ("compute_s", "uneven_stages_s", "bubble_s", "optimizer_s")
 """Parts that no communication has."""
 
 
-def work_payload(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
+def work_payload(problem: Problem, step_time_s: float) -> dict[str, float]:
     """Tokens and FLOP/s by the keys of JSON results; none for another step than a model's."""
     training = problem.step.whole_training
     if training is None:
         return {}
-    time_s, flops = evaluation.step_time_s, training.model_flops_per_npu(evaluation.step_time_s)
-    tokens = (problem.step.tokens_per_step or 0) / time_s
+    flops = training.model_flops_per_npu(step_time_s)
+    tokens = (problem.step.tokens_per_step or 0) / step_time_s
     return {
         "tokens_per_s": tokens,
         "tokens_per_s_per_npu": tokens / problem.topology.n_npus,
@@ -58,7 +58,7 @@ def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         return {}
     bandwidth = evaluation.bandwidth_bytes_per_s
     parts = training.split_s(problem.step.model, bandwidth, evaluation.shares)
-    return {**work_payload(problem, evaluation), "time": dict(parts)}
+    return {**work_payload(problem, evaluation.step_time_s), "time": dict(parts)}
 
 
 def computed_shares(problem: Problem, evaluation: Evaluation) -> list[Share]:
