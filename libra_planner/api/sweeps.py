@@ -78,31 +78,39 @@ class SweepResults(Shown, Frozen, sweeping.Results):
             "top": self.top(_MOST_ROWS)
         }
 
-    @pythonic
-    def to_frame(self, key: str | None = None, *, where: str | Sequence[str] = ()) -> pd.DataFrame:
+    @takes({"n": Whole(*allowed.BEST)})
+    def to_frame(
+        self, key: str | None = None, *, where: str | Sequence[str] = (), n: int | None = None
+    ) -> pd.DataFrame:
         """Designs as a pandas frame, with all columns.
 
         Parameters
         ----------
         key : ``everything`` (default); ``best`` for the fastest, the best per dollar and the
             cheapest of each work, and what each is the best in (``best_in``); ``pareto`` for the
-            frontier; ``top`` for the first five of each objective.
+            frontier; ``top`` for the best of each objective, first the best.
         where : what designs have to meet, such as ``"nic >= 50"``, in the language of ``where`` of
             sweep files; the best and the frontier are of those.
+        n : how many ``top`` gives of each objective and model; five where it is not given.
 
         Raises
         ------
         SpecError
-            For another key, a name that the results do not have, or what is no comparison.
+            For another key, ``n`` without ``top``, a name that the results do not have, or what is
+            no comparison.
         """
         if key not in (None, *_FRAMES):
             expected, fix = f"expected {', '.join(_FRAMES)}", closest(str(key), _FRAMES)
             raise SpecError(Fault(f"got {key!r}", expected, fix, "to_frame"))
+        if n is not None and key != "top":
+            got = f"got n with {key!r}" if key else "got n without a key"
+            raise SpecError.at("n", got, "expected it with 'top'", f"write to_frame('top', n={n})")
         more = (where,) if isinstance(where, str) else tuple(where)
         of = replace(self, where=(*self.where, *more))
         if key == "best":
             return _best_frame(of)
-        among = of.pareto() if key == "pareto" else of.top(_MOST_ROWS) if key == "top" else None
+        among = of.pareto() if key == "pareto" else None
+        among = of.top(n or _MOST_ROWS) if key == "top" else among
         return of.listed(of.columns, among=among).to_frame()
 
     @takes({"x": _AXIS, "y": _AXIS, "is_whole": Flag()})
@@ -126,10 +134,13 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         -------
         axes : those that were given; of a new figure its axes, a list of them where several
             models have a picture each.
+
+        Raises
+        ------
+        SpecError
+            For ``y`` without ``x``, what is no axis of the sweep, or ``is_whole`` with ``x``.
         """
-        for one in (x, y):
-            if one and Path(one).suffix and one not in self.axes:
-                axes_given(Path(one))
+        self._refuse_other_axes(x, y, is_whole=is_whole)
         if axes is not None:
             figures.draw(self, axes_given(axes), x, y, is_whole=is_whole)
             return axes
@@ -137,6 +148,21 @@ class SweepResults(Shown, Frozen, sweeping.Results):
 
         each = figures.panels(self, plt.figure, x, y, is_whole=is_whole)
         return each[0] if len(each) == 1 else each
+
+    def _refuse_other_axes(self, x: str | None, y: str | None, *, is_whole: bool) -> None:
+        """Refuse names that no figure has together, as the command does."""
+        for one in (x, y):
+            if one and Path(one).suffix and one not in self.axes:
+                axes_given(Path(one))
+        if y and not x:
+            expected, fix = (
+                "expected a figure along x, or over x and y",
+                "add x, or write x instead",
+            )
+            raise SpecError.at("x, y", "got y without x", expected, fix)
+        if x and is_whole:
+            got, expected = "got is_whole with x", "expected the figure of the frontier"
+            raise SpecError.at("is_whole", got, expected, "leave it out")
 
     @pythonic
     def to_html(self, path: str | Path, answer: Answer | None = None) -> Path:

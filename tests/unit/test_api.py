@@ -220,6 +220,13 @@ def test_bars_of_times_say_how_long_and_how_much_longer(results) -> None:
     assert texts[2] == f"{1000 * times[2]:.3f} ms\n{100 * (times[2] / times[0] - 1):+.2f}%"
 
 
+@pytest.mark.parametrize("asked", [{"x": "bugdet"}, {"x": "budget", "y": "nonsense"}])
+def test_words_of_a_figure_are_checked(results, asked) -> None:
+    swept = next(one for one in results if isinstance(one, lp.SweepResults))
+    with pytest.raises(lp.SpecError, match=rf"^x, y: got '{[*asked.values()][-1]}', expected "):
+        swept.plot(**asked)
+
+
 def test_a_sweep_is_a_dict_as_well_as_a_file(tmp_path) -> None:
     given = {"base": PLAN, "axes": {"budget": [300, 400]}}
     given["set"] = {"constraints": ["total == {budget} GB/s"]}

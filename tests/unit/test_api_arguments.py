@@ -92,6 +92,10 @@ _TAKES: dict[str, tuple[Callable[..., Any], dict[str, Kind]]] = {
     "report": (_with(lp.report, ["01_gpt3_4d"], "folder", formats="md"), OF_REPORTS),
     "sweep": (_with(lp.sweep, "13_tapers", "run"), {"n_workers": Whole(*allowed.WORKERS)}),
     "SweepResults.top": (lambda **asked: _results().top(**asked), {"n": Whole(*allowed.BEST)}),
+    "SweepResults.to_frame": (
+        lambda **asked: _results().to_frame("top", **asked),
+        {"n": Whole(*allowed.BEST)},
+    ),
     "SweepResults.designs": (
         lambda **asked: _results().designs(**asked),
         {"most": Whole(*allowed.BEST)},
@@ -187,6 +191,19 @@ def test_wrong_values_are_refused_by_the_argument(function: str, name: str) -> N
             lambda: lp.check(_design(), bandwidth_GBps=[100, 100]),
             "check: got bandwidth_GBps and a design, which has its own bandwidth, expected one of "
             "both; leave one out",
+        ),
+        (
+            lambda: _results().plot(y="cost_usd"),
+            "x, y: got y without x, expected a figure along x, or over x and y; "
+            "add x, or write x instead",
+        ),
+        (
+            lambda: _results().to_frame("pareto", n=3),
+            "n: got n with 'pareto', expected it with 'top'; write to_frame('top', n=3)",
+        ),
+        (
+            lambda: _results().plot("budget", is_whole=True),
+            "is_whole: got is_whole with x, expected the figure of the frontier; leave it out",
         ),
         (
             lambda: lp.routed_optimum(_plan(), lp.Policy(), seeds=2),

@@ -353,6 +353,7 @@ def test_frames_of_some_rows(swept) -> None:
     assert results.to_frame("pareto")["row"].tolist() == [
         row["row"] for row in results.pareto().dicts()
     ]
+    assert [results.to_frame("top", n=n).shape[0] for n in (1, 2)] == [1, 2]
     best = results.to_frame("best")
     assert [*best.columns] == [*every.columns, "best_in"]
     assert best["row"].iloc[0] == results.pareto().dicts()[0]["row"]
