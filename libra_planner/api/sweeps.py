@@ -53,7 +53,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
     ...     found = sweep("10_budgets", f"{there}/run")
     ...     print(repr(found))
     ...     found.to_frame("pareto").shape[0] > 10, found.to_frame().shape[0]
-    <SweepResults: 74 designs over objective, budget>
+    <SweepResults: 74 designs over objective, budget: 74 optimal>
     (True, 74)
     """
 
@@ -61,7 +61,10 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         """It in one line."""
         of = f" where {' and '.join(self.where)}" if self.where else ""
         n = self.n_rows if self.where else self.manifest["n_designs"]
-        return f"{n:,} designs over {', '.join(self.axes)}{of}"
+        missing = f"{n - self.n_rows:,} missing" if n > self.n_rows else ""
+        said = ", ".join(filter(None, (self.statuses, missing)))
+        what = f"{n:,} design{'' if n == 1 else 's'} over {', '.join(self.axes)}{of}"
+        return f"{what}{f': {said}' if said else ''}"
 
     def blocks(self) -> Iterator[Block]:
         """The best designs of every objective."""

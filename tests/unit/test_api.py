@@ -238,6 +238,18 @@ def test_a_sweep_is_a_dict_as_well_as_a_file(tmp_path) -> None:
         lp.sweep(given | {"axes": {"budget": {"from": 1}}}, tmp_path / "other")
 
 
+def test_results_of_a_sweep_say_how_many_have_which_status(tmp_path) -> None:
+    given = {"base": PLAN, "axes": {"budget": ["300", "200 GB/s"]}, "designs_per_part": 1}
+    given["set"] = {"constraints": ["total == {budget} GB/s"]}
+    found = lp.sweep(given, tmp_path / "run")
+    assert repr(found) == "<SweepResults: 2 designs over budget: 1 invalid, 1 optimal>"
+    assert repr(replace(found, where=("row == 9",))).endswith("where row == 9>")
+    assert "1 invalid, 1 optimal; the best of each objective" in " ".join(str(found).split())
+    next((tmp_path / "run").rglob("*.parquet")).unlink()
+    part = lp.sweep_results(tmp_path / "run")
+    assert re.fullmatch(r"<SweepResults: 2 .*: 1 (optimal|invalid), 1 missing>", repr(part))
+
+
 def test_rows_of_a_sweep_have_the_band_of_published_runs(tmp_path) -> None:
     given = {"base": "0d_llama3_70b", "axes": {"fidelity": ["calibrated", "ideal"]}}
     measured, ideal = lp.sweep(given, tmp_path / "run").to_frame().to_dict("records")

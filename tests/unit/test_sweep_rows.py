@@ -364,7 +364,7 @@ def test_frames_of_some_rows(swept) -> None:
     assert fast.equals(every[every["nic"] >= 50].reset_index(drop=True))
     assert results.to_frame("best", where=["nic < 50", "taper >= 2"])["row"].tolist() == [2]
     some = lp.sweep_results(results.directory.path, where="row == 2")
-    assert repr(some) == "<SweepResults: 1 designs over nic, taper where row == 2>"
+    assert repr(some) == "<SweepResults: 1 design over nic, taper where row == 2: 1 optimal>"
     with pytest.raises(lp.PlannerError, match="got 'bst', expected everything, best, pareto, top"):
         results.to_frame("bst")
     with pytest.raises(lp.PlannerError, match=r"where: got the name 'nik'.*did you mean nic"):
