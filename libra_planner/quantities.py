@@ -151,6 +151,23 @@ for _quantity in (TOTAL, COST, STEP_TIME, TAPER):
     register(_quantity)
 
 
+def names_in_rules(topology: Topology) -> tuple[str, ...]:
+    """How rules call each dimension: by its tier where this means no other one, else ``dimN``.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> names_in_rules(parse_topology("SW(8)_[SW(32)_SW(8)]", ("node", "leaf", "cost")))
+    ('node', 'leaf', 'dim3')
+    """
+    taken = {*topology.labels, *(one.name for one in QUANTITIES.values())}
+    tiers = [tier for tier in topology.tiers if tier.isidentifier() and tier.isascii()]
+    return tuple(
+        tier if tiers.count(tier) == 1 and tier not in taken else label
+        for tier, label in zip(topology.tiers, topology.labels, strict=True)
+    )
+
+
 def find_quantity(unit: str) -> Quantity | None:
     """The quantity that has a unit, if one has."""
     return next((one for one in QUANTITIES.values() if unit in one.units), None)

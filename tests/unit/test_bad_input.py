@@ -415,9 +415,9 @@ def test_hints_are_of_the_rules_own_kind(rule: str, plan, run) -> None:
 @pytest.mark.parametrize(
     ("rules", "names"),
     [
-        ("[]", "dim1, dim2, dim3, dim4"),
-        ("[dim1 <= 5 GB/s, dim2 + dim3 <= 9 GB/s]", "dim4"),
-        ("[dim1 >= 5 GB/s]", "dim1, dim2, dim3, dim4"),
+        ("[]", "chiplet, package, node, pod"),
+        ("[dim1 <= 5 GB/s, dim2 + dim3 <= 9 GB/s]", "pod"),
+        ("[dim1 >= 5 GB/s]", "chiplet, package, node, pod"),
     ],
 )
 def test_no_rule_that_bounds_bandwidth(rules: str, names: str, plan, run) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from libra_planner import load_plan
 from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
@@ -92,6 +94,32 @@ def test_a_missing_rule_has_a_place(new: str, settings: tuple[str, ...], place, 
     result = run("optimize", path, *(part for one in settings for part in ("--set", one)))
     assert result.code == 3
     assert result.err.startswith(f"{path}{place}")
+
+
+_MENDED = ["leaf <= 300 GB/s", "taper(spine) >= 1"]
+_BY_LEAF = "('taper(spine) == 2' bounds spine by leaf, so 'leaf <= 300 GB/s' bounds it, too)"
+
+
+@pytest.mark.parametrize(
+    ("rules", "said", "unsaid"),
+    [
+        (["taper(spine) == 2"], f"of leaf, spine, expected .* {re.escape(_BY_LEAF)}$", "uplinks"),
+        (["1 <= taper(spine) <= 3"], "bounds spine by leaf, so 'leaf <= 300 GB/s'", "from below"),
+        (["leaf <= 50 GB/s"], r"of spine, .* uplinks of a stack 'taper\(spine\) >= 1'$", "dim3"),
+    ],
+)
+def test_tiers_without_a_bound_are_named_as_rules_name_them(rules, said, unsaid) -> None:
+    asked = {"objective": "performance", "constraints": rules}
+    with pytest.raises(IllPosed, match=said) as caught:
+        load_plan("0d_llama3_70b", asked).optimize()
+    assert unsaid not in str(caught.value)
+    assert load_plan("0d_llama3_70b", asked | {"constraints": [*rules, *_MENDED]}).optimize()
+
+
+def test_a_bound_is_not_the_remedy_where_less_is_always_cheaper() -> None:
+    asked = {"objective": "cost", "constraints": ["taper(spine) == 2"]}
+    with pytest.raises(IllPosed, match=r"add e.g. 'step_time <= 900 ms'$"):
+        load_plan("0d_llama3_70b", asked).optimize()
 
 
 def test_per_cost_without_an_upper_bound_is_well_posed_where_cost_holds_it_down() -> None:

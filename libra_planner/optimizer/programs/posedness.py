@@ -14,6 +14,7 @@ from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.optimizer.programs.dimensionless import RuleRows
 from libra_planner.optimizer.programs.plans import Plans, interval_bounds
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
+from libra_planner.quantities import names_in_rules
 from libra_planner.step.expression import Array, Mask
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
 
@@ -116,6 +117,9 @@ _OBJECTIONS = MappingProxyType(
     }
 )
 """Why an optimum is not attained, and what to add."""
+
+_UPWARD = ("more_is_faster", "pays", "gift")
+"""Where an upper bound is what is missing."""
 
 
 @dataclass(frozen=True)
@@ -253,20 +257,26 @@ def check_affordable(problem: Problem, left: Openness) -> None:
 
 
 def _ill_posed(problem: Problem, name: str, dims: Mask) -> IllPosed:
-    names = ", ".join(np.array(problem.topology.labels)[dims])
+    names = ", ".join(np.array(names_in_rules(problem.topology))[dims])
     of_dims = f" of {names}" if problem.step_time_limits else ""
     text = _OBJECTIONS[name].format(dims=names, of_dims=of_dims)
-    return IllPosed(f"{problem.at('constraints')}{text}{_taper_fix(problem, dims)}")
+    bounds = _taper_fix(problem, dims) if name in _UPWARD else ""
+    return IllPosed(f"{problem.at('constraints')}{text}{bounds}")
 
 
 def _taper_fix(problem: Problem, dims: Mask) -> str:
     """How to bound the outer tiers of stacks: what crosses them has crossed the tier inside."""
-    dimensions, labels = problem.topology.dimensions, problem.topology.labels
-    outer = [labels[i] for i in np.flatnonzero(dims) if dimensions[i].shares_port]
-    rules = " and ".join(f"'taper({label}) >= 1'" for label in outer)
-    found = f"; for the uplinks of a stack {rules}" if outer else ""
+    dimensions, names = problem.topology.dimensions, names_in_rules(problem.topology)
+    outer = [i for i in map(int, np.flatnonzero(dims)) if dimensions[i].shares_port]
+    held = {one.tier: one for one in problem.rules if one.tier in outer and one.sense != "<="}
+    rules = " and ".join(f"'taper({names[i]}) >= 1'" for i in outer if i not in held)
+    found = f"; for the uplinks of a stack {rules}" if rules else ""
+    for i, rule in held.items():
+        root = next(names[j] for j in range(i - 1, -1, -1) if j not in held)
+        found += f" ({rule.text!r} bounds {names[i]} by {names[i - 1]}, so "
+        found += f"'{root} <= 300 GB/s' bounds it, too)"
     for one in problem.rules:
-        if one.tier is not None and dims[one.tier] and one.sense == "<=":
+        if one.tier in outer and one.tier not in held and one.sense == "<=":
             found += f" ({one.text!r} bounds it from below: a smaller taper is more bandwidth)"
     return found
 
