@@ -336,6 +336,13 @@ def test_the_page_of_python_has_every_command() -> None:
     assert all(hasattr(lp.load_plan(PLAN), name) for name in re.findall(r"plan\.(\w+)\(", rows))
 
 
+def test_the_page_of_python_says_what_has_a_picture() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    [line] = [line for line in page.splitlines() if "have `plot()`" in line]
+    named = {*re.findall(r"`([A-Z]\w+)`", line)}
+    assert named == {name for name in lp.__all__ if hasattr(getattr(lp, name), "plot")}
+
+
 JOB = """\
 workload: ./mine.yaml
 parallelism: {tp: 1, dp: 4}
