@@ -9,11 +9,10 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
-from libra_planner.procurement.bill import NETWORK, ZERO, Line
-from libra_planner.procurement.bought.least_orders import best_moved
+from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
+from libra_planner.procurement.bought.least_orders import best_moved, change_usd_at, least_order
 from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import moved_usd
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import LEAST_SAVED, Comparison
 from libra_planner.procurement.readiness import quote_of, used_in
@@ -262,7 +261,7 @@ def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
     """Offers that do not count, and would change what to buy or save over 0.2 % of its price.
 
     Each by itself, in place of the quote that counts: first those that change what to buy, then
-    those that save most.
+    those that save most. A whole least order that holds and saves alone is an open point instead.
     """
     found = [
         _in_hand(comparison, offer, counts)
@@ -270,18 +269,25 @@ def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
         for offer in counts.others
         if offer.tier_part is None
     ]
-    total_usd = comparison.candidates[comparison.chosen].bill.total_usd
+    bill = comparison.candidates[comparison.chosen].bill
     told = [
         one
         for one in found
-        if one.best != comparison.chosen or -one.change_usd > LEAST_SAVED * total_usd
+        if one.best != comparison.chosen
+        or (-one.change_usd > LEAST_SAVED * bill.total_usd and not _is_open_point(bill, one))
     ]
     return sorted(told, key=lambda one: (one.best == comparison.chosen, one.change_usd))
 
 
+def _is_open_point(bill: Bill, one: HandOffer) -> bool:
+    """Whether the open points tell of the whole least order of an offer."""
+    is_told = not one.offer.when and not one.counts.is_chosen
+    return is_told and least_order(bill, one.offer, one.counts) is not None
+
+
 def _in_hand(comparison: Comparison, offer: Quote, counts: Quote) -> HandOffer:
     """What to buy where an offer counts: all designs at it, ranked as they are now."""
-    moved = [moved_usd(one.bill, offer, counts) or ZERO for one in comparison.candidates]
+    moved = [change_usd_at(one.bill, offer, counts) for one in comparison.candidates]
     return HandOffer(offer, counts, best_moved(comparison, moved), moved[comparison.chosen])
 
 

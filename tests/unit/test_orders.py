@@ -611,6 +611,27 @@ def test_in_a_comparison_a_part_has_the_price_that_every_design_can_order_at(tmp
     assert offer is None or offer.reason == "sells from 2,000; not every design needs so many"
 
 
+def test_every_design_may_take_the_whole_least_order_of_an_offer(tmp_path) -> None:
+    """At $600 from 2,000 on B would be best if A kept its NICs; the whole order is less for A."""
+    (tmp_path / "q.csv").write_text(BULK.replace("1100", "600").format(moq=2000))
+    found = compared_by(*NAMES, "--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    a, b = (float(one.bill.total_usd) for one in found.candidates)
+    n_a, n_b = (
+        sum(x.n_bought for x in one.bill.lines if x.part.name == "nic-400g")
+        for one in found.candidates
+    )
+    assert (found.chosen, n_a < 2000 <= n_b) == (0, True)
+    a_s, b_s = found.times_s
+    b_then = (b - n_b * (1450 - 600)) * b_s
+    assert (a - n_a * 1450 + 2000 * 600) * a_s < b_then < a * a_s
+    said = report_payload(found, [])["decision"]["recommendation"]
+    assert said["offers_in_hand"] == []
+    [told] = (x for x in said["open_points"] if x.startswith("nic-400g of Bulk"))
+    less = short_usd(n_a * 1450 - 2000 * 600)
+    bought = f"the {n_a:,} that are bought at $1,450"
+    assert told.endswith(f"the least order of 2,000 costs $1.20M, {less} less than {bought}")
+
+
 OTHER = """\
 kind: parts
 base: parts
