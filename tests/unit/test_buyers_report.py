@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.procurement.advice import offers_in_hand, tied
+from libra_planner.procurement.advice import offers_in_hand, tied, untold
 from libra_planner.procurement.readiness import short_cage_texts
 from libra_planner.units import short_usd
+from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
@@ -286,6 +287,37 @@ def test_a_tie_stands_in_the_first_sentence_and_cents_stand_elsewhere(bought, mo
     assert not re.search(r"\d\.\d\d(?!\d| s|\d*[MBk%]| M)", first)
     is_exact = not one.bill.assumed_usd and one.bill.ends_usd[0] == one.bill.ends_usd[1]
     assert sum(f"${one.bill.total_usd:,.2f}" in text for text in others) == is_exact
+
+
+MOE = "{tp: 1, pp: 2, dp: 512, ep: 8, microbatch: 1, zero: 1}"
+
+
+def test_the_first_page_says_that_a_step_has_no_band_and_what_cannot_be_told(
+    tmp_path, run, monkeypatch
+) -> None:
+    """Experts on B200: by the 27 % of the next classes both orders are open, by 1 % one."""
+    monkeypatch.chdir(tmp_path)
+    asked = ("--model", "mixtral-8x22b", "--npu", "b200-sxm", "--npus", "1024", "--nic", "400Gbps")
+    assert run("init", *asked, "-o", "moe.yaml").code == 0
+    plan = Path("moe.yaml")
+    text = plan.read_text().replace("{zero: 1, rest: auto}", MOE)
+    plan.write_text(text.replace("taper(spine) == 1", "taper(spine) >= 1"))
+    found = compared_by("moe.yaml@900,50,50", "moe.yaml@900,50,25")
+    first, second = decision_section(found).brief[0], decision_section(found).brief[1]
+    why = no_class_text(found.candidates[0].proposal.problem)
+    assert first.startswith(f"Its step time has no error band: {why}. Whether ")
+    assert f"{found.letters[found.chosen]} or " in first
+    assert "is best per dollar cannot be told then: " in first
+    more = found.worth[1 - found.chosen] / found.worth[found.chosen] - 1
+    assert f"they differ by {more:.1%} in work per dollar" in first
+    assert 0.005 < more < 0.05
+    assert "band" not in second
+    assert first in " ".join(decision_section(found).lead)
+    near = {("H100", "experts bf16"): 0.01}
+    monkeypatch.setattr("libra_planner.step.bands.STEP_BANDS", near)
+    assert untold(found) == []
+    monkeypatch.setattr("libra_planner.step.bands.STEP_BANDS", {})
+    assert untold(found) == [1 - found.chosen]  # Within 5 %, of errors that nobody knows.
 
 
 def test_one_design_has_its_money_by_group_and_what_is_not_said_on_the_first_page(bought) -> None:
