@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.procurement.advice import offers_in_hand, tied, untold
+from libra_planner.procurement.bought.rewirings import _plural
 from libra_planner.procurement.readiness import short_cage_texts
 from libra_planner.units import short_usd
 from libra_planner.views.plan import no_class_text
@@ -645,3 +646,9 @@ def test_slips_in_quotes_are_met_with_what_is_meant(bought, run, row, said) -> N
     done = run("report", "t1.yaml", "--prices", "bad.csv", "-o", "r")
     assert done.code == 2
     assert said in done.err
+
+
+def test_of_several_designs_their_steps_stay_as_long() -> None:
+    assert _plural("would come before C if its step stays as long") == (
+        "would come before C if their steps stay as long"
+    )
