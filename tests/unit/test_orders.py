@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -661,3 +662,20 @@ def test_an_offer_that_cannot_be_ordered_chooses_no_part(tmp_path) -> None:
     bought = {x.part.name: x.part.unit_usd for x in one.bill.lines if x.part.n_ports == 64}
     assert bought["switch-64x400g"] == 45500
     assert "wide" not in bought
+
+
+def test_a_first_page_has_bold_words_and_the_networks_of_what_is_not_quoted(files) -> None:
+    page = files["report.html"].partition('<div class="rest">')[0]
+    assert "<b>Not in this price:</b> building" in page
+    assert "<b>Orders before tax:</b> " in page
+    assert ", frontend and storage networks)" in page
+
+
+def test_messages_name_a_quotes_file_as_it_is_written_from_here(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.csv").write_text("item,price,currency,rate,seller,date\nnic-400g,9,eur,1,A,2026-11-02")
+    done = run("report", NAMES[0], "--prices", "q.csv", "-o", "r")
+    assert "q.csv:2: currency: got 'eur'" in done.err
+    assert str(tmp_path) not in done.err
+    shutil.copy(NAMES[0], "clos.yaml")
+    assert "did you mean clos.yaml?" in run("report", "clos.yml", "-o", "r").err

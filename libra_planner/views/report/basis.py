@@ -148,14 +148,9 @@ def _risks(comparison: Comparison) -> Iterator[str]:
 
 def _without_spares(comparison: Comparison) -> Iterator[str]:
     """Parts that nobody buys spares of."""
-    lines = (line for one in comparison.candidates for line in one.bill.lines)
-    found = dict.fromkeys(
-        x.part.name
-        for x in lines
-        if x.part.kind in (*_DRAWING_POWER, *CABLING)
-        and x.part.unit_usd
-        and not x.part.spare_fraction
-    )
+    parts = (line.part for one in comparison.candidates for line in one.bill.lines)
+    sold = (x for x in parts if x.kind in (*_DRAWING_POWER, *CABLING) and x.unit_usd)
+    found = dict.fromkeys(x.name for x in sold if not x.spare_fraction)
     if found:
         yield (
             f"No spares of {', '.join(found)} are bought: spare_fraction is 0 or missing in the "
