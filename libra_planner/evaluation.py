@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -437,8 +438,20 @@ def order(names: Sequence[str], values: Sequence[float]) -> str:
     return text
 
 
+def _any_reversed(values: Sequence[Sequence[float]]) -> bool:
+    """Whether two designs come one way by some values, and the other way by others."""
+    for i, j in itertools.combinations(range(len(values[0]) if values else 0), 2):
+        pairs = [(one[i], one[j]) for one in values]
+        ways = {x < y for x, y in pairs if abs(x - y) > _TIE * max(x, y)}
+        if len(ways) > 1:
+            return True
+    return False
+
+
 def order_note(what: str, names: Sequence[str], values: Mapping[TimeModel, Sequence[float]]) -> str:
-    """The orders of models that disagree, in words; empty where all agree.
+    """The orders of models that disagree, in words; empty where no two designs change places.
+
+    Models agree where one alone tells two designs apart.
 
     Parameters
     ----------
@@ -451,11 +464,14 @@ def order_note(what: str, names: Sequence[str], values: Mapping[TimeModel, Seque
     >>> times = {TimeModel.PLAN: [1.0, 2.0], TimeModel.OWN_LINKS: [4.0, 3.0]}
     >>> order_note("fastest first", "AB", times)
     "fastest first A, B by the plan's model, but B, A on partial groups' own links"
+    >>> times[TimeModel.PLAN] = [2.0, 2.0]
+    >>> order_note("fastest first", "AB", times)
+    ''
     """
+    if not _any_reversed([*values.values()]):
+        return ""
     by_order: dict[str, list[TimeModel]] = {}
     for model, figures in values.items():
         by_order.setdefault(order(names, figures), []).append(model)
-    if len(by_order) < 2:
-        return ""
     clauses = (f"{text} {' and '.join(models)}" for text, models in by_order.items())
     return f"{what} {', but '.join(clauses)}"

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError, close_names
 
 STDOUT = "-"
 """What stands for stdout where an option names a file to write."""
@@ -42,6 +42,22 @@ def near_path(path: str) -> str:
         near = os.path.relpath(path)
         return near if len(near) < len(path) and not near.startswith("../..") else path
     return path
+
+
+def near_files(path: Path) -> list[str]:
+    """Files beside a path to nothing that have a name like its own.
+
+    >>> near_files(Path("README.mdx"))
+    ['README.md']
+    """
+    try:
+        names = sorted(one.name for one in os.scandir(path.parent) if one.is_file())
+    except OSError:
+        return []
+    return [str(path.parent / name) for name in close_names(path.name, names)[:_MOST_NEAR]]
+
+
+_MOST_NEAR = 3
 
 
 @contextmanager
@@ -190,6 +206,8 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         got, expected = "got no such file", "expected one"
+        if near := near_files(Path(path)):
+            fix = f"did you mean {' or '.join(near)}?"
     except IsADirectoryError:
         got, expected = "got a directory", "expected a file"
     except UnicodeDecodeError:

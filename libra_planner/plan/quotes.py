@@ -27,6 +27,7 @@ from libra_planner.costs.quotes import (
     unpriced_note,
 )
 from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
+from libra_planner.files import near_path
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
@@ -176,8 +177,7 @@ def load_quotes(
     SpecError
         With every fault found, each with its line.
     """
-    path = Path(beside or "", name)
-    unpriced: list[str] = []
+    path, unpriced = Path(near_path(str(Path(beside or "", name)))), list[str]()
     is_table = path.suffix.lower() in _CSV
     document = _table(path, unpriced) if is_table else read_document(path)
     _refuse_plan(document, path)

@@ -9,11 +9,10 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
-from libra_planner.procurement.bill import NETWORK, ZERO, Line
-from libra_planner.procurement.bought.least_orders import best_moved
+from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
+from libra_planner.procurement.bought.least_orders import best_moved, change_usd_at, least_order
 from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.quotes import moved_usd
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import LEAST_SAVED, Comparison
 from libra_planner.procurement.readiness import quote_of, used_in
@@ -262,7 +261,7 @@ def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
     """Offers that do not count, and would change what to buy or save over 0.2 % of its price.
 
     Each by itself, in place of the quote that counts: first those that change what to buy, then
-    those that save most.
+    those that save most. A whole least order that holds and saves alone is an open point instead.
     """
     found = [
         _in_hand(comparison, offer, counts)
@@ -270,18 +269,25 @@ def offers_in_hand(comparison: Comparison) -> list[HandOffer]:
         for offer in counts.others
         if offer.tier_part is None
     ]
-    total_usd = comparison.candidates[comparison.chosen].bill.total_usd
+    bill = comparison.candidates[comparison.chosen].bill
     told = [
         one
         for one in found
-        if one.best != comparison.chosen or -one.change_usd > LEAST_SAVED * total_usd
+        if one.best != comparison.chosen
+        or (-one.change_usd > LEAST_SAVED * bill.total_usd and not _is_open_point(bill, one))
     ]
     return sorted(told, key=lambda one: (one.best == comparison.chosen, one.change_usd))
 
 
+def _is_open_point(bill: Bill, one: HandOffer) -> bool:
+    """Whether the open points tell of the whole least order of an offer."""
+    is_told = not one.offer.when and not one.counts.is_chosen
+    return is_told and least_order(bill, one.offer, one.counts) is not None
+
+
 def _in_hand(comparison: Comparison, offer: Quote, counts: Quote) -> HandOffer:
     """What to buy where an offer counts: all designs at it, ranked as they are now."""
-    moved = [moved_usd(one.bill, offer, counts) or ZERO for one in comparison.candidates]
+    moved = [change_usd_at(one.bill, offer, counts) for one in comparison.candidates]
     return HandOffer(offer, counts, best_moved(comparison, moved), moved[comparison.chosen])
 
 
@@ -294,24 +300,56 @@ def tied(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
     with_prices : whether price times time ranks, of designs that keep the rules of their plan;
         else the time.
     """
-    designs = comparison.candidates
-    times_s = comparison.times_s
-    if times_s is None or not all(one.step_time_s for one in designs):
-        return []
-    # Times are of the same work: a token's, or steps that are alike.
-    per_step = [time_s / one.step_time_s for time_s, one in zip(times_s, designs, strict=True)]
-    weights = [
-        share * (float(one.bill.total_usd) if with_prices else 1.0)
-        for share, one in zip(per_step, designs, strict=True)
-    ]
+    designs, weights = comparison.candidates, _weights(comparison, with_prices=with_prices)
     kept = comparison.eligible if with_prices else range(len(designs))
     return [
         i
         for i, one in enumerate(designs)
-        if i != best
+        if weights
+        and i != best
         and i in kept
         and designs[best].is_tied_with(one, weights=(weights[best], weights[i]))
     ]
+
+
+def _weights(comparison: Comparison, *, with_prices: bool) -> list[float]:
+    """What step times are multiplied with to be compared; empty without times of the same work."""
+    designs, times_s = comparison.candidates, comparison.times_s
+    if times_s is None or not all(one.step_time_s for one in designs):
+        return []
+    # Times are of the same work: a token's, or steps that are alike.
+    per_step = [time_s / one.step_time_s for time_s, one in zip(times_s, designs, strict=True)]
+    return [
+        share * (float(one.bill.total_usd) if with_prices else 1.0)
+        for share, one in zip(per_step, designs, strict=True)
+    ]
+
+
+def untold(comparison: Comparison) -> list[int]:
+    """Designs of which nobody can tell whether they are best, as step times have no band (C23).
+
+    By the errors of the next classes; without such, those that are within 5 % and differ by less
+    than the time that they do not share.
+    """
+    best, designs, worth = comparison.chosen, comparison.candidates, comparison.worth
+    weights = _weights(comparison, with_prices=True)
+    found = []
+    for i in comparison.order if weights else ():
+        one, pair = designs[i], (designs[best], designs[i])
+        if i == best or i not in comparison.eligible or all(x.band_s for x in pair):
+            continue
+        known = [x.related_error_fraction for x in pair if x.related_error_fraction is not None]
+        error = max(known, default=1.0)
+        is_open = designs[best].may_be_passed_by(
+            one, weights=(weights[best], weights[i]), error_fraction=error
+        )
+        if is_open and (known or abs(worth[i] / worth[best] - 1) < _NEAR):
+            found.append(i)
+    return found
+
+
+_NEAR = 0.05
+"""Difference in work per dollar below which unknown errors of steps leave the order open."""
 
 
 def contenders(comparison: Comparison) -> set[int]:

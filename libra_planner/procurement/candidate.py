@@ -35,7 +35,7 @@ from libra_planner.procurement.quotes import for_bills
 from libra_planner.procurement.rails import Rewired, rewired
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
-from libra_planner.step.bands import is_tie
+from libra_planner.step.bands import is_tie, related_bands
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.operations import Covers
 
@@ -208,14 +208,34 @@ class Candidate:
         error, its = self.error_fraction, other.error_fraction
         if error is None or its is None:
             return False
+        return self.may_be_passed_by(other, weights=weights, error_fraction=max(error, its))
+
+    def may_be_passed_by(
+        self, other: Candidate, *, weights: tuple[float, float], error_fraction: float
+    ) -> bool:
+        """The same where what two steps do not share is off by such an error.
+
+        Parameters
+        ----------
+        other, weights : as above.
+        error_fraction : of the time that they do not share.
+        """
         alike_s = min(self.evaluation.compute_s, other.evaluation.compute_s)
         ours, theirs = weights
         return is_tie(
             self.step_time_s * ours,
             other.step_time_s * theirs,
             shared=(alike_s * ours, alike_s * theirs),
-            error_fraction=max(error, its),
+            error_fraction=error_fraction,
         )
+
+    @property
+    def related_error_fraction(self) -> float | None:
+        """The largest error of the classes next to that of its step; ``None`` without any (C23)."""
+        training = self.proposal.problem.step.trainings[0]
+        if not isinstance(training, ModelTraining):
+            return None
+        return max(related_bands(*training.step_class).values(), default=None)
 
     @property
     def error_source(self) -> str:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from libra_planner.costs.prices import ASSUMED, SAME_SPEED
 from libra_planner.costs.quotes import Quote, without_end
 from libra_planner.fabric.parts import HOST_LEAF
+from libra_planner.plain_text import joined
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.bought.least_orders import least_order_texts
@@ -142,12 +143,21 @@ def unquoted_text(one: Candidate) -> str:
     """The same in words, such as "optic-200g-sr4, $206k (published price)"; empty for none."""
     found = unquoted(one)
     told = [
-        f"{x.part.name}, {short_usd(float(x.total_usd))} ({_confidence(x)} price)" for x in found
+        f"{x.part.name}, {short_usd(float(x.total_usd))} ({_confidence(x)} price{_side(x)})"
+        for x in found
     ]
     if len(told) > _MOST_TOLD:
         usd = sum((line.total_usd for line in found[_MOST_TOLD:]), ZERO)
         told[_MOST_TOLD:] = [f"{len(found) - _MOST_TOLD} more, {short_usd(float(usd))}"]
     return "; ".join(told)
+
+
+def _side(line: OrderLine) -> str:
+    """Of which networks beside the training network a part is alone; empty for any other one."""
+    groups = [*dict.fromkeys(x.group for x in line.lines)]
+    if not all(x in (kinds.FRONTEND, kinds.STORAGE) for x in groups):
+        return ""
+    return f", {joined(groups, 'and')} network{'s' * (len(groups) > 1)}"
 
 
 def order_texts(comparison: Comparison) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -611,6 +612,27 @@ def test_in_a_comparison_a_part_has_the_price_that_every_design_can_order_at(tmp
     assert offer is None or offer.reason == "sells from 2,000; not every design needs so many"
 
 
+def test_every_design_may_take_the_whole_least_order_of_an_offer(tmp_path) -> None:
+    """At $600 from 2,000 on B would be best if A kept its NICs; the whole order is less for A."""
+    (tmp_path / "q.csv").write_text(BULK.replace("1100", "600").format(moq=2000))
+    found = compared_by(*NAMES, "--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    a, b = (float(one.bill.total_usd) for one in found.candidates)
+    n_a, n_b = (
+        sum(x.n_bought for x in one.bill.lines if x.part.name == "nic-400g")
+        for one in found.candidates
+    )
+    assert (found.chosen, n_a < 2000 <= n_b) == (0, True)
+    a_s, b_s = found.times_s
+    b_then = (b - n_b * (1450 - 600)) * b_s
+    assert (a - n_a * 1450 + 2000 * 600) * a_s < b_then < a * a_s
+    said = report_payload(found, [])["decision"]["recommendation"]
+    assert said["offers_in_hand"] == []
+    [told] = (x for x in said["open_points"] if x.startswith("nic-400g of Bulk"))
+    less = short_usd(n_a * 1450 - 2000 * 600)
+    bought = f"the {n_a:,} that are bought at $1,450"
+    assert told.endswith(f"the least order of 2,000 costs $1.20M, {less} less than {bought}")
+
+
 OTHER = """\
 kind: parts
 base: parts
@@ -640,3 +662,20 @@ def test_an_offer_that_cannot_be_ordered_chooses_no_part(tmp_path) -> None:
     bought = {x.part.name: x.part.unit_usd for x in one.bill.lines if x.part.n_ports == 64}
     assert bought["switch-64x400g"] == 45500
     assert "wide" not in bought
+
+
+def test_a_first_page_has_bold_words_and_the_networks_of_what_is_not_quoted(files) -> None:
+    page = files["report.html"].partition('<div class="rest">')[0]
+    assert "<b>Not in this price:</b> building" in page
+    assert "<b>Orders before tax:</b> " in page
+    assert ", frontend and storage networks)" in page
+
+
+def test_messages_name_a_quotes_file_as_it_is_written_from_here(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.csv").write_text("item,price,currency,rate,seller,date\nnic-400g,9,eur,1,A,2026-11-02")
+    done = run("report", NAMES[0], "--prices", "q.csv", "-o", "r")
+    assert "q.csv:2: currency: got 'eur'" in done.err
+    assert str(tmp_path) not in done.err
+    shutil.copy(NAMES[0], "clos.yaml")
+    assert "did you mean clos.yaml?" in run("report", "clos.yml", "-o", "r").err

@@ -141,6 +141,8 @@ def test_modules_of_two_links_are_counted_where_the_catalogue_has_them(
     assert sum(x.n_units for x in fibres) == 2048 + 1024
     assert not shared_cages(one)
     assert not any("module for each" in x for x in open_points(comparison))
+    said = "No spares of optic-2x400g-sr4 are bought: spare_fraction is 0 or missing in the parts"
+    assert sum(x.startswith(said) for x in risk_section(comparison).paragraphs) == 1
     assert one.free_ports
     assert one.free_ports.refill
     other = compared_by("own.yaml@450,50", *asked, *shlex.split(one.free_ports.refill.words())[1:])

@@ -90,18 +90,44 @@ def least_order_texts(comparison: Comparison, quotes: Iterable[Quote]) -> Iterat
             is_less = -found.change_usd > LEAST_SAVED * one.bill.total_usd
             if is_less or best != comparison.chosen:
                 first = comparison.letters[best]
-                then = f"; {first} would then be {comparison.criterion}"
+                then = f"; with this offer, {first} would be {comparison.criterion}"
                 said = f"{offer.item} of {offer.seller}: {found.text}"
                 yield said + (then if best != comparison.chosen else "")
 
 
 def _best_at(comparison: Comparison, offer: Quote, counts: Quote) -> int:
-    """The design to buy where every one takes at least the least order of an offer."""
-    moved = []
-    for one in comparison.candidates:
-        whole = least_order(one.bill, offer, counts)
-        moved.append(whole.change_usd if whole else moved_usd(one.bill, offer, counts) or ZERO)
+    """The design to buy where every one may take an offer."""
+    moved = (change_usd_at(one.bill, offer, counts) for one in comparison.candidates)
     return best_moved(comparison, moved)
+
+
+def change_usd_at(bill: Bill, offer: Quote, counts: Quote) -> Decimal:
+    """What a bill has more where an offer can be taken, its whole least order too.
+
+    Nobody takes an offer with a least order that costs more than what is bought now: 0 then.
+
+    Parameters
+    ----------
+    bill : at the quote that counts.
+    offer, counts : an offer for an item, and the one that counts.
+
+    Examples
+    --------
+    >>> from libra_planner.procurement.bill import Line, Part
+    >>> bill = Bill((Line("network", "a", Part("n", "nic", ""), 200),))
+    >>> ours = Quote("n", 500.0, "Acme", "2026-11-02")
+    >>> for least in (200, 300, 700):
+    ...     bulk = Quote("n", 150.0, "Bulk", "2026-11-02", moq=least)
+    ...     print(change_usd_at(bill, bulk, ours))
+    -70000.00
+    -55000.00
+    0
+    """
+    if not offer.moq:
+        return moved_usd(bill, offer, counts) or ZERO
+    whole = least_order(bill, offer, counts)
+    moved = whole.change_usd if whole else moved_usd(bill, offer, counts)
+    return min(moved or ZERO, ZERO)
 
 
 def best_moved(comparison: Comparison, moved_usd: Iterable[Decimal]) -> int:

@@ -45,8 +45,16 @@ def _together(told: Sequence[_Told], ends: Sequence[str]) -> Iterator[str]:
         text += "".join(f", of {x.letter} for {y.saved_text}" for (x, y, _), _ in rest)
         own = dict.fromkeys(end for _, end in group if end)
         whose = {end: [x.letter for (x, _, _), its in group if its == end] for end in own}
-        ends = "; ".join(f"{joined(sorted(x), 'and')} {end}" for end, x in whose.items())
+        ends = "; ".join(
+            f"{joined(sorted(x), 'and')} {_plural(end) if len(x) > 1 else end}"
+            for end, x in whose.items()
+        )
         yield f"{text}: {ends}" if ends else text
+
+
+def _plural(end: str) -> str:
+    """The same of several designs."""
+    return end.replace(_CONDITION, "if their steps stay as long")
 
 
 def wiring_lines(comparison: Comparison) -> Iterator[str]:

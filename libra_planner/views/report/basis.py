@@ -12,6 +12,7 @@ from libra_planner.costs.prices import ASSUMED
 from libra_planner.costs.quotes import Quote, rate_ends
 from libra_planner.plan.steps.notes import plan_notes
 from libra_planner.procurement.bill import (
+    CABLING,
     NIC,
     NPU,
     OPTIC,
@@ -131,6 +132,7 @@ def _risks(comparison: Comparison) -> Iterator[str]:
     names = ", ".join(dict.fromkeys(part.name for part in drawing if not part.power_w))
     if names:
         yield f"No power is known for {names}: totals of power are without it."
+    yield from _without_spares(comparison)
     letters: dict[str, list[str]] = {}
     for one in comparison.candidates:
         for note in _notes(one):
@@ -141,6 +143,18 @@ def _risks(comparison: Comparison) -> Iterator[str]:
         yield (
             "Step times are not checked: links deliver all they have. Routing by hash takes "
             "longer; --check ecmp measures it."
+        )
+
+
+def _without_spares(comparison: Comparison) -> Iterator[str]:
+    """Parts that nobody buys spares of."""
+    parts = (line.part for one in comparison.candidates for line in one.bill.lines)
+    sold = (x for x in parts if x.kind in (*_DRAWING_POWER, *CABLING) and x.unit_usd)
+    found = dict.fromkeys(x.name for x in sold if not x.spare_fraction)
+    if found:
+        yield (
+            f"No spares of {', '.join(found)} are bought: spare_fraction is 0 or missing in the "
+            "parts catalogue."
         )
 
 

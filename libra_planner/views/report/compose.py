@@ -18,6 +18,7 @@ from libra_planner.procurement.advice import (
     offers_in_hand,
     steps,
     tied,
+    untold,
 )
 from libra_planner.procurement.bought.split_rails import split_rails
 from libra_planner.procurement.candidate import Candidate
@@ -289,6 +290,7 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
                 for step in way
             ],
             "break_evens": [_break_even(x) for x in break_evens(comparison)],
+            "untold": [letters[i] for i in untold(comparison)],
             "offers_in_hand": [_in_hand(letters, x) for x in offers_in_hand(comparison)],
             "neighbours": [
                 {"design": letters[x.index], "roles": x.roles} for x in neighbours(comparison)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plain_text import joined
-from libra_planner.procurement.advice import Step, contenders, steps
+from libra_planner.procurement.advice import Step, contenders, steps, untold
 from libra_planner.procurement.bill import SERVICES, SUPPORT
 from libra_planner.procurement.bought.lead_times import later_text, lead_time
 from libra_planner.procurement.bought.rewirings import (
@@ -127,7 +127,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note:
         yield comparison.ranking.order_note
-    yield f"{_certainty(one)} {band_text(one)}"
+    yield f"{_certainty(one)} {_no_band(comparison) or band_text(one)}"
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison)
@@ -136,6 +136,8 @@ def lead(comparison: Comparison) -> Iterator[str]:
 def brief(comparison: Comparison) -> Iterator[str]:
     """The lead behind its first sentence in few words; a page has the rest behind its signature."""
     one, _ = _pair(comparison)
+    if text := _no_band(comparison):
+        yield text
     unchecked = _unchecked_text(comparison) if one.check is None else ""
     yield " ".join(filter(None, (unchecked, technology_text(one), network_text(one))))
     yield scope_text(one)
@@ -265,6 +267,26 @@ def _speed(comparison: Comparison, one: Candidate) -> str:
     if one.token_time_s:
         text += f", {1e-6 / one.token_time_s:,.2f} M tokens/s"
     return text
+
+
+def _no_band(comparison: Comparison) -> str:
+    """That the time of the design to buy has no band, and what cannot be told then; or empty."""
+    one = comparison.candidates[comparison.chosen]
+    return " ".join((band_text(one), *_untold(comparison))) if one.band_s is None else ""
+
+
+def _untold(comparison: Comparison) -> Iterator[str]:
+    """Which designs may be the best for all that is known of errors."""
+    best, found, worth = comparison.chosen, untold(comparison), comparison.worth
+    if not found:
+        return
+    letters = joined([comparison.letters[i] for i in (best, *found)], "or")
+    apart = max(abs(worth[i] / worth[best] - 1) for i in found)
+    by = f"they differ by {'up to ' * (len(found) > 1)}{apart:.1%} in work per dollar"
+    yield (
+        f"Whether {letters} is {comparison.criterion} cannot be told then: {by}, and step times "
+        "may be off by more."
+    )
 
 
 def band_text(one: Candidate) -> str:
