@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -1183,20 +1184,59 @@ function measure(frame) {
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def _in_browser(file: Path) -> str:
+    """The document that a page makes of itself."""
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--allow-file-access-from-files",
+             f"--user-data-dir={file.parent / 'profile'}", "--dump-dom")  # fmt: skip
+    command = [str(CHROMIUM), *flags, f"file://{file}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_parallel_axes_lie_where_a_phone_has_no_room(directory: Path, tmp_path: Path) -> None:
     lp.sweep_results(directory).to_html(tmp_path / "page.html")
     (tmp_path / "frame.html").write_text(PHONE)
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--disable-background-networking", "--allow-file-access-from-files",
-             f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom")  # fmt: skip
-    command = [str(CHROMIUM), *flags, f"file://{tmp_path}/frame.html"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    [(width, beyond, shape, n_axes)] = re.findall(
-        r"found: (\d+) (-?\d+) (\w*) (\d+)\.", done.stdout
-    )
+    dom = _in_browser(tmp_path / "frame.html")
+    [(width, beyond, shape, n_axes)] = re.findall(r"found: (\d+) (-?\d+) (\w*) (\d+)\.", dom)
     assert (int(width) <= 390, int(beyond), shape) == (True, 0, "tall")
     assert int(n_axes) >= 5
+
+
+FILTERS = """<script>addEventListener("load", () => {
+  const said = FILTERS.map(text => (ask(text), filter(), table(), $("count").textContent));
+  document.body.replaceChildren(make("pre", { id: "said" }, said.join("\\n")));
+})</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_a_filter_of_a_page_reads_units_and_values_with_signs(run: Run, tmp_path: Path) -> None:
+    """A unit is no word to search for, and what is not understood says what it may have meant."""
+    (tmp_path / "sweep.yaml").write_text(
+        "base: 08_rails\naxes: {nic: [25, 50, 100], rule: ['leaf >= 0 GB/s', 'taper(spine) == 2']}"
+        "\nset: {constraints: ['leaf == {nic} GB/s', '{rule}'], cost_model: clos-2026}\n"
+    )
+    page = tmp_path / "p.html"
+    assert run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run").code == 0
+    assert run("sweep", "show", tmp_path / "run", "--html", page).code == 0
+    expected = {
+        "nic >= 50": "4 of 6", "nic >= 50 GB/s": "4 of 6", "nic >= 50GB/s": "4 of 6",
+        "nic >= 50 gb/s": "not understood: nic >= 50 gb/s (expected GB/s, or no unit); 6 of 6",
+        "nic >= 50 ms": "not understood: nic >= 50 ms (expected GB/s, or no unit); 6 of 6",
+        "cost_usd > 1e6 USD": "3 of 6", "taper(spine) == 2": "3 of 6",
+        "rule == taper(spine) == 2 and nic > 50 GB/s": "1 of 6",
+        "taper(spine) == 3": "not understood: taper(spine) == 3; 6 of 6",
+        "nci >= 50": "not understood: nci >= 50 (did you mean nic?); 6 of 6",
+        "leaf(": "0 of 6", "taper": "3 of 6",
+    }  # fmt: skip
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text + FILTERS.replace("FILTERS", json.dumps([*expected])), encoding="utf-8")
+    found = re.search(r'<pre id="said">(.*?)</pre>', _in_browser(page), re.DOTALL)
+    assert found is not None
+    said = unescape(found[1]).split("\n")
+    assert dict(zip(expected, said, strict=True)) == {
+        text: f"{words} designs" for text, words in expected.items()
+    }
 
 
 @pytest.fixture(scope="module")
