@@ -1282,6 +1282,21 @@ def test_a_unit_that_is_a_heading_is_written_once(directory: Path) -> None:
     assert (column["label"], column["unit"]) == ("tokens/s", "")
 
 
+def test_digits_of_a_page_tell_rows_of_one_model_apart(directory: Path) -> None:
+    """Times of another model, far longer, take none of them away."""
+    found = Points.of(Results.at(directory))
+    times = {"small": (1.197e-3, 1.199e-3, 1.203e-3), "large": (0.7, 0.8, 0.9)}
+    rows = tuple(
+        {"row": i, "model": model, "step_time_s": one, "cost_usd": 1e6 - 1e3 * i}
+        for model, each in times.items()
+        for i, one in enumerate(each)
+    )
+    found = replace(found, rows=rows, axes=("model",), apart=("model",))
+    column = sweep_page.page_data(found)["columns"][2]
+    assert (column["name"], column["unit"]) == ("step_time_s", "ms")
+    assert column["digits"] >= 3
+
+
 def test_a_model_without_an_optimum_takes_a_line_of_a_figure(tmp_path: Path) -> None:
     """Half of the picture would be blank."""
     from matplotlib.figure import Figure

@@ -355,9 +355,9 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     is_axis = column.name in points.axes
     is_text = any(isinstance(value, str | bool) for value in known)
     scale, unit = (1.0, "") if is_text or not known else _scale(column, max(map(abs, known)))
-    n_digits = 2 if unit == "GB/s" else None
-    near = [values[i] for i in points.near if values[i] is not None] or known
-    numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
+    n_digits = 0
+    if not is_text and known:
+        n_digits = _axis_digits(known) if is_axis else _most_digits(points, values, scale, unit)
     label = _tier(points, column) or visible(column.label)
     label = label.removesuffix(" %").removesuffix(" GB/s")
     unit = "" if label == unit else unit
@@ -370,7 +370,7 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         "text": is_text,
         "axis": is_axis,
         "scale": scale,
-        "digits": _axis_digits(numbers) if is_axis else _digits(scaled, n_digits),
+        "digits": n_digits,
         "dull": _is_dull(points, column.name, known),
     }
     kinds = set(known)
@@ -382,6 +382,20 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
             texts = cut_apart([degree_words(str(value)) for value in values], _TICK)
             found["ticks"] = dict(zip(values, texts, strict=True))
     return found
+
+
+def _most_digits(points: Points, values: Sequence[Any], scale: float, unit: str) -> int:
+    """Digits that tell values apart within each work: times of another one may be far longer."""
+    near: dict[tuple[Any, ...], list[float]] = {}
+    others: list[float] = []
+    places = {*points.near}
+    for i, (row, value) in enumerate(zip(points.rows, values, strict=True)):
+        work = tuple(row[axis] for axis in points.apart)
+        if value is not None:
+            own = near.setdefault(work, []) if i in places else others
+            own.append(value * scale)
+    exact = 2 if unit == "GB/s" else None
+    return max(_digits(own, exact) for own in [*near.values()] or [others])
 
 
 def _tier(points: Points, column: Column) -> str:
