@@ -1314,6 +1314,40 @@ def test_a_model_without_an_optimum_takes_a_line_of_a_figure(tmp_path: Path) -> 
     assert low < 0.3 * tall
 
 
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Many NICs under rules with long texts."""
+    here = tmp_path_factory.mktemp("ruled")
+    (here / "sweep.yaml").write_text(
+        "base: 08_rails\naxes: {nic: {from: 100, to: 460, step: 20}, rule: ['taper(spine) <= 2', "
+        "'leaf <= 500.0000000 GB/s']}\nset: {constraints: ['leaf == {nic} GB/s', "
+        "'{rule}', 'taper(spine) == 2'], cost_model: clos-2026}\nobjective: [performance, cost]\n"
+        "columns: [step_time_s, cost_usd, bandwidth, tokens_per_s, tokens_per_s_per_MUSD]\n"
+    )
+    run_sweep(load_sweep(here / "sweep.yaml"), here / "run")
+    return Results.at(here / "run")
+
+
+def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:
+    """Figures of a map do not touch, have equal digits, and its title leaves it its width."""
+    from matplotlib.figure import Figure
+
+    (axes,) = panels(ruled, Figure, "nic", "rule")
+    figure = axes.figure
+    figure.draw_without_rendering()
+    assert axes.get_window_extent().width > 0.55 * figure.bbox.width
+    said = [one for one in figure.findobj(Text) if one.get_text()]
+    assert all(one.get_window_extent().x1 <= figure.bbox.width for one in said)
+    inside = [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
+    assert len({len(one.get_text()) for one in inside}) == 1
+    boxes = [one.get_window_extent() for one in inside]
+    assert len(boxes) == 38
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    # Cells that are too narrow have none.
+    (axes,) = panels(ruled, lambda **more: Figure(**{**more, "figsize": (4, 4)}), "nic", "rule")
+    assert not [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
+
+
 def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() -> None:
     """A point amid others: near places would cover one of them."""
     grid = [(200 + 12 * x, 200 + 12 * y) for x in range(-3, 4) for y in range(-2, 3)]

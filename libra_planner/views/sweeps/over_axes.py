@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from libra_planner.views.sweeps.drawing import (
     MARKERS,
     are_numbers,
     logarithmic,
+    room_of,
     short,
     titled,
 )
@@ -35,7 +37,11 @@ _MOST_EXACT = 20
 _MOST_WIDE = 80
 """Letters of labels that stand side by side."""
 _MOST_CELLS = 120
-"""Cells of a map up to which each has its figure."""
+"""Cells of a map up to which each has its figure, if it has room there."""
+_MAP_DIGITS, _MAP_SIZES = (4, 3), (8, 7, 6)
+"""Digits of the figures of a map and their sizes of type, first choice first."""
+_DIGIT = 0.64
+"""Width of a digit, of its size of type."""
 _STACK = re.compile(r"\[[A-Za-z]+\(")
 """Where brackets of a topology begin; in JSON those of a list have a quote behind them."""
 
@@ -186,9 +192,11 @@ def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     what = f"least {time_words(time)}{of_words(work)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")
     over = f"by {visible(x)} and {visible(y)}{_over(results, x, y, *work)}"
-    titled(results, axes, f"{what[0].upper()}{what[1:]}, {unit}, {over}", _left_out(results, work))
+    width, height, room = room_of(axes)
+    heading = f"{what[0].upper()}{what[1:]}, {unit}, {over}"
+    titled(results, axes, heading, _left_out(results, work), room)
     if grid.size <= _MOST_CELLS:
-        _figures_of(grid, axes)
+        _figures_of(grid, axes, 72 * width / len(across), 72 * height / len(up))
 
 
 def _values(results: Results, axis: str) -> list[Any]:
@@ -197,17 +205,53 @@ def _values(results: Results, axis: str) -> list[Any]:
     return in_order({row[0] for row in results.sql(f"SELECT DISTINCT {name} FROM designs").rows})
 
 
-def _figures_of(grid: Any, axes: Any) -> None:
-    """The figure of each cell of a map, in a colour that is read on it."""
+def _figures_of(grid: Any, axes: Any, width: float, height: float) -> None:
+    """The figure of each cell of a map, in a colour that is read on it; none without room.
+
+    Parameters
+    ----------
+    grid : figures, not finite where there is none, shape (n_up, n_across).
+    axes : of matplotlib.
+    width, height : of a cell, in points.
+    """
     known = grid[np.isfinite(grid)]
     low, high = known.min(initial=np.inf), known.max(initial=-np.inf)
+    n_digits, size = _fitting(known.tolist(), width, height)
+    if not size:
+        return
     for (j, i), value in np.ndenumerate(grid):
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
         if not np.isfinite(value):
-            axes.text(i, j, "none", ha="center", va="center", fontsize=8, color="0.4")
-        if np.isfinite(value):
+            axes.text(i, j, "none", color="0.4", **style)
+        else:
             is_bright = high > low and (value - low) / (high - low) > 0.6
-            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
-            axes.text(i, j, f"{value:.4g}", color="black" if is_bright else "white", **style)
+            text = _significant(value, n_digits)
+            axes.text(i, j, text, color="black" if is_bright else "white", **style)
+
+
+def _fitting(values: Sequence[float], width: float, height: float) -> tuple[int, float]:
+    """Digits and size of type of figures that have room in cells, in points; size 0 if none.
+
+    >>> _fitting([4.2, 16.0], 40, 20), _fitting([4.2, 16.0], 24, 20), _fitting([4.2, 16.0], 9, 20)
+    ((4, 8), (4, 7), (3, 0))
+    """
+    for n_digits in _MAP_DIGITS:
+        texts = [_significant(value, n_digits) for value in values]
+        longest = max((len(text) - 0.5 * ("." in text) for text in texts), default=4)
+        for size in _MAP_SIZES:
+            if _DIGIT * longest * size + 2 <= width and 1.4 * size <= height:
+                return n_digits, size
+    return _MAP_DIGITS[-1], 0
+
+
+def _significant(value: float, n_digits: int) -> str:
+    """A number with so many digits, also those that are 0, and all before its point.
+
+    >>> [_significant(value, 4) for value in (4.2, 330.0, 15.8612, 12345.0, 0.0)]
+    ['4.200', '330.0', '15.86', '12345', '0.000']
+    """
+    size = math.floor(math.log10(abs(float(f"{value:.{n_digits - 1}e}")))) if value else 0
+    return f"{value:.{max(0, n_digits - 1 - size)}f}"
 
 
 def _ticks(values: Sequence[Any], axis: str) -> tuple[list[float], list[str]]:
