@@ -1319,13 +1319,46 @@ def ruled(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Many NICs under rules with long texts."""
     here = tmp_path_factory.mktemp("ruled")
     (here / "sweep.yaml").write_text(
-        "base: 08_rails\naxes: {nic: {from: 100, to: 460, step: 20}, rule: ['taper(spine) <= 2', "
+        "base: 0e_rails_2to1\naxes: {nic: {from: 100, to: 460, step: 20}, rule: ['taper(spine) <= 2', "
         "'leaf <= 500.0000000 GB/s']}\nset: {constraints: ['leaf == {nic} GB/s', "
-        "'{rule}', 'taper(spine) == 2'], cost_model: clos-2026}\nobjective: [performance, cost]\n"
+        "'{rule}', 'taper(spine) == 2']}\nobjective: [performance, cost]\n"
         "columns: [step_time_s, cost_usd, bandwidth, tokens_per_s, tokens_per_s_per_MUSD]\n"
     )
     run_sweep(load_sweep(here / "sweep.yaml"), here / "run")
     return Results.at(here / "run")
+
+
+def test_a_column_of_numbers_is_a_line_of_its_best_values(ruled: Results, run: Run) -> None:
+    """The largest of work per dollar, the least of a time, and the row that has the best."""
+    rows = ruled.sql("SELECT * FROM designs WHERE cost_usd IS NOT NULL").dicts()
+    nics = sorted({row["nic"] for row in rows})
+    for name, best, scale in (
+        ("tokens_per_s_per_MUSD", max, 1.0),
+        ("step_time_s", min, None),
+        ("cost_usd", min, 1e-6),
+    ):
+        axes = new_axes()
+        draw(ruled, axes, "nic", name)
+        (line,) = axes.get_lines()
+        wanted = [best(row[name] for row in rows if row["nic"] == nic) for nic in nics]
+        at = wanted.index(best(wanted))
+        factor = scale or line.get_ydata()[0] / wanted[0]
+        assert line.get_xdata() == pytest.approx(nics)
+        assert line.get_ydata() == pytest.approx([value * factor for value in wanted])
+        first = min(row["row"] for row in rows if row[name] == wanted[at])
+        assert any(one.get_text().startswith(f"row {first}: ") for one in axes.texts)
+        word = {max: "largest", min: "least"}[best]
+        assert axes.get_ylabel().startswith(word)
+    # Of bandwidths neither the largest nor the least is the best.
+    axes = new_axes()
+    draw(ruled, axes, "nic", "bandwidth_dim2_GBps")
+    assert axes.get_ylabel() == "dim2 of the fastest design, GB/s"
+    assert axes.get_lines()[0].get_ydata() == pytest.approx(nics)
+    folder = ruled.directory.path
+    asked = ("sweep", "show", folder, "--plot", folder / "a.svg", "--x", "nic", "--y")
+    assert run(*asked, "step_time_s").code == 0
+    assert "did you mean step_time_s?" in run(*asked, "step_tme_s").err
+    assert "expected an axis of the sweep, or a column of numbers" in run(*asked, "status").err
 
 
 def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.plain_text import visible, with_article
+from libra_planner.sweeps.columns import ROW, Column, on_screen
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
@@ -27,7 +28,7 @@ from libra_planner.views.sweeps.drawing import (
     titled,
 )
 from libra_planner.views.sweeps.points import MANY_TIMES, axis_title
-from libra_planner.views.sweeps.values import in_order, tier_names
+from libra_planner.views.sweeps.values import in_order, scaled, tier_names
 
 _MOST_TICKS = 40
 _STEPS = (1, 2, 5, 10)
@@ -42,6 +43,8 @@ _MAP_DIGITS, _MAP_SIZES = (4, 3), (8, 7, 6)
 """Digits of the figures of a map and their sizes of type, first choice first."""
 _DIGIT = 0.64
 """Width of a digit, of its size of type."""
+_NUMBERS = ("double", "int64")
+"""Types of columns that a line shows."""
 _STACK = re.compile(r"\[[A-Za-z]+\(")
 """Where brackets of a topology begin; in JSON those of a list have a quote behind them."""
 
@@ -69,27 +72,34 @@ def of_words(work: Work) -> str:
     return "".join(f" of {visible(str(value))}" for value in work.values())
 
 
-def _left_out(results: Results, work: Work) -> str:
-    """How many designs have no place in a figure of the fastest; empty where all have."""
+def _left_out(results: Results, work: Work, column: Column | None = None) -> str:
+    """How many designs have no place in a figure of the best; empty where all have."""
     keys = ", ".join(map(sql_name, work))
-    query = f"SELECT count(*) AS n_, count(*) FILTER (WHERE {results.ranked}) AS ranked_"
+    needs = results.ranked + (f" AND {sql_name(column.name)} IS NOT NULL" if column else "")
+    query = f"SELECT count(*) AS n_, count(*) FILTER (WHERE {needs}) AS ranked_"
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
     n, n_ranked = found["n_"], found["ranked_"]
-    time = with_article(time_words(results.time_column))
-    return f"Left out: {n - n_ranked:,} of {n:,} designs without {time}" if n_ranked < n else ""
+    needed = with_article(time_words(results.time_column))
+    needed += f" or without {column.label}" if column else ""
+    return f"Left out: {n - n_ranked:,} of {n:,} designs without {needed}" if n_ranked < n else ""
 
 
 def _fastest(
     results: Results, names: Sequence[str], wanted: Sequence[str], work: Work
 ) -> list[dict[str, Any]]:
     """Columns of the fastest design at each combination of the values of some axes."""
+    _need_axes(results, names)
+    found = results.fastest([*names, *work], wanted).dicts()
+    return [row for row in found if _is_of(row, work)]
+
+
+def _need_axes(results: Results, names: Sequence[str]) -> None:
+    """Refuse what is no axis of the sweep."""
     for name in names:
         if name not in results.axes:
             expected, fix = "expected an axis of the sweep", closest(name, results.axes)
             raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
-    found = results.fastest([*names, *work], wanted).dicts()
-    return [row for row in found if _is_of(row, work)]
 
 
 def split(results: Results, axes: Any, x: str, work: Work) -> None:
@@ -121,6 +131,82 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     heading += _over(results, x, *work)
     more = [_ONE_PORT] if is_stack else []
     titled(results, axes, heading, " ".join([*more, _left_out(results, work)]).strip())
+
+
+def value_line(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
+    """Draw the best value of a column of numbers at each value of an axis.
+
+    The largest or the least of all designs with a time; of a column of which neither is better,
+    such as a bandwidth, that of the fastest design.
+    """
+    column = _numbers(results, y)
+    rows = _best_values(results, x, column, work)
+    if not rows:
+        text = f"no design{of_words(work)} has the figure {column.label}"
+        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+        axes.set_axis_off()
+    values, figures = [row[x] for row in rows], [float(row[y]) for row in rows]
+    scale, unit = scaled(column, max(map(abs, figures), default=0.0))
+    label = column.label.removesuffix(" %").removesuffix(" GB/s")
+    is_number = are_numbers(values)
+    places = values if is_number else list(range(len(values)))
+    heights = [value * scale for value in figures]
+    axes.plot(places, heights, color=COLOURS[0], marker="o", linestyle="-" if is_number else "")
+    if not is_number:
+        axes.set_xticks(*_ticks(values, x), rotation=90)
+    what = {"max": "largest ", "min": "least "}.get(column.best, "") + label
+    what += "" if column.best else " of the fastest design"
+    of_unit = "" if unit in ("", label, "times") else f", {unit}"
+    axes.set(xlabel=axis_title(results, x), ylabel=f"{what}{of_unit}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.9g}")
+    axes.grid(color="0.9", linewidth=0.5)
+    if column.best and rows:
+        _mark_best(rows, places, heights, column.best, axes)
+    over = _over(results, x, *work)
+    heading = f"{what[0].upper()}{what[1:]}{of_words(work)} by {visible(x)}{over}"
+    titled(results, axes, heading, _left_out(results, work, column))
+
+
+def _numbers(results: Results, name: str) -> Column:
+    """A column of numbers of the results, with its heading."""
+    kinds = results.manifest["schema"]
+    known = [one for one in results.columns if kinds[one] in _NUMBERS]
+    if name not in known:
+        expected = "expected an axis of the sweep, or a column of numbers"
+        fix = closest(name, dict.fromkeys([*results.axes, *known]))
+        raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--y")))
+    return on_screen([name], [], results.plan_cost)[0]
+
+
+def _best_values(results: Results, x: str, column: Column, work: Work) -> list[dict[str, Any]]:
+    """The value at each of an axis and the row that has it, without those that have none."""
+    name = column.name
+    if not column.best:
+        return [row for row in _fastest(results, [x], [ROW, name], work) if row[name] is not None]
+    _need_axes(results, [x])
+    keys, own = ", ".join(map(sql_name, dict.fromkeys([x, *work]))), sql_name(name)
+    order = f"{own} {'DESC' if column.best == 'max' else 'ASC'}, {ROW}"
+    found = results.sql(
+        f"SELECT {keys}, {own}, {ROW} FROM designs WHERE {results.ranked} AND {own} IS NOT NULL "
+        f"AND isfinite({own}::DOUBLE) QUALIFY row_number() OVER (PARTITION BY {keys} "
+        f"ORDER BY {order}) = 1 ORDER BY {sql_name(x)}"
+    ).dicts()
+    return [row for row in found if _is_of(row, work)]
+
+
+def _mark_best(
+    rows: Sequence[Mapping[str, Any]],
+    places: Sequence[Any],
+    heights: Sequence[float],
+    best: str,
+    axes: Any,
+) -> None:
+    """Write its row and value at the best of all."""
+    at = (np.argmax if best == "max" else np.argmin)(heights)
+    text = f"row {rows[at][ROW]}: {_significant(heights[at], 5)}"
+    axes.margins(0.09, 0.12)
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "ha": "center"}
+    axes.annotate(text, (places[at], heights[at]), xytext=(0, 7 if best == "max" else -14), **style)
 
 
 def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
@@ -248,10 +334,10 @@ def _significant(value: float, n_digits: int) -> str:
     """A number with so many digits, also those that are 0, and all before its point.
 
     >>> [_significant(value, 4) for value in (4.2, 330.0, 15.8612, 12345.0, 0.0)]
-    ['4.200', '330.0', '15.86', '12345', '0.000']
+    ['4.200', '330.0', '15.86', '12,345', '0.000']
     """
     size = math.floor(math.log10(abs(float(f"{value:.{n_digits - 1}e}")))) if value else 0
-    return f"{value:.{max(0, n_digits - 1 - size)}f}"
+    return f"{value:,.{max(0, n_digits - 1 - size)}f}"
 
 
 def _ticks(values: Sequence[Any], axis: str) -> tuple[list[float], list[str]]:

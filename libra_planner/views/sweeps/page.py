@@ -15,7 +15,6 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, ROW, STATUS, Column
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import NEAR, Results
-from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
@@ -30,7 +29,13 @@ from libra_planner.views.sweeps.points import (
     swept_words,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
-from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order, token_words
+from libra_planner.views.sweeps.values import (
+    cut_apart,
+    degree_words,
+    in_order,
+    scaled,
+    token_words,
+)
 
 _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
@@ -354,7 +359,7 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     known = [value for value in values if value is not None]
     is_axis = column.name in points.axes
     is_text = any(isinstance(value, str | bool) for value in known)
-    scale, unit = (1.0, "") if is_text or not known else _scale(column, max(map(abs, known)))
+    scale, unit = (1.0, "") if is_text or not known else scaled(column, max(map(abs, known)))
     n_digits = 0
     if not is_text and known:
         n_digits = _axis_digits(known) if is_axis else _most_digits(points, values, scale, unit)
@@ -410,19 +415,6 @@ def _is_dull(points: Points, name: str, known: Sequence[Any]) -> bool:
     whole = name.replace("seconds_per_sequence", "step_time_s")
     columns = ([row.get(one) for row in points.rows] for one in (name, whole))
     return name == MESSAGE or len(set(known)) < 2 or (whole != name and proportional(*columns))
-
-
-def _scale(column: Column, largest: float) -> tuple[float, str]:
-    """What a column's values are multiplied by, and the unit they have then."""
-    unit = column.unit_name
-    if unit == "s":
-        unit_s, name = time_unit(largest)
-        return 1 / unit_s, name
-    steps = {"USD": USD_STEPS, "bytes": BYTE_STEPS}.get(unit)
-    if steps is None:
-        return 1.0, unit
-    factor, name = next((step for step in steps if largest >= step[0]), steps[-1])
-    return 1 / factor, f"{name}$" if unit == "USD" else name
 
 
 def _digits(values: Sequence[float], most_exact: int | None = None) -> int:

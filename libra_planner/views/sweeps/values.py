@@ -10,8 +10,10 @@ from typing import Any
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
+from libra_planner.sweeps.columns import Column
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
+from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 
 _LONGEST_LIST = 64
 """Letters of a list of values beyond which it is a number of values."""
@@ -125,3 +127,27 @@ def axis_words(name: str, values: Sequence[Any]) -> str:
     short = ", ".join(texts)
     inside = short if len(short) <= _LONGEST_LIST else f"{len(values):,} values"
     return f"{visible(name)} ({inside})"
+
+
+def scaled(column: Column, largest: float) -> tuple[float, str]:
+    """What a column's values are multiplied by, and the unit they have then.
+
+    Parameters
+    ----------
+    column : of results, by which its values have their SI unit.
+    largest : of its values.
+
+    Examples
+    --------
+    >>> scaled(Column("step_time_s"), 0.25), scaled(Column("cost_usd"), 2e9)
+    ((1000.0, 'ms'), (1e-09, 'B$'))
+    """
+    unit = column.unit_name
+    if unit == "s":
+        unit_s, name = time_unit(largest)
+        return 1 / unit_s, name
+    steps = {"USD": USD_STEPS, "bytes": BYTE_STEPS}.get(unit)
+    if steps is None:
+        return 1.0, unit
+    factor, name = next((step for step in steps if largest >= step[0]), steps[-1])
+    return 1 / factor, f"{name}$" if unit == "USD" else name
