@@ -1116,6 +1116,17 @@ def test_tiers_behind_one_port_are_not_added(run: Run, tmp_path: Path) -> None:
     run("sweep", "show", tmp_path / "tapers", "--plot", tmp_path / "f.svg", "--x", "nic")
     text = (tmp_path / "f.svg").read_text()
     assert "Tiers in brackets share the NIC: their bandwidths do not add up." in text
+    # Where all that are drawn are flat, they add up.
+    (tmp_path / "s.yaml").write_text(
+        "base: 0e_rails_2to1\naxes:\n  shape:\n    topologies: [SW(8)_SW(256), 'SW(8)_[SW(32)_SW(8)]']"
+        "\n    tiers: {2: [node, leaf], 3: [node, leaf, spine]}\n  nic: [25, 50]\nset:\n"
+        "  fabric.topology: '{shape}'\n  constraints: ['total == {nic + 450} GB/s']\n"
+    )
+    run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run")
+    run("sweep", "show", tmp_path / "run", "--plot", tmp_path / "f.svg", "--x", "nic")
+    drawn = Results.at(tmp_path / "run").fastest(["nic"], ["shape"]).dicts()
+    assert [row["shape"] for row in drawn] == ["SW(8)_SW(256)"] * 2
+    assert "share the NIC" not in (tmp_path / "f.svg").read_text()
     assert "dim3, spine" in text
     figure = lp.sweep_results(tmp_path / "tapers").plot("nic")
     heights = {line.get_label(): max(line.get_ydata()) for line in figure.get_lines()}

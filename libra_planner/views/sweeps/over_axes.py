@@ -106,7 +106,8 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     """Draw the bandwidths of the fastest design at each value of an axis."""
     labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
     results.need("bandwidth_dim1_GBps")
-    rows = _fastest(results, [x], labels, work)
+    stacks = [name for name in _axes_of_stacks(results) if name not in (x, *work)]
+    rows = _fastest(results, [x], [*labels, *stacks], work)
     values = [row[x] for row in rows]
     every = [[row[label] or 0.0 for label in labels] for row in rows]
     heights = np.array(every, dtype=np.float64).reshape(-1, len(labels))
@@ -114,7 +115,7 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     # The fastest may be of smaller fabrics than others are.
     drawn = np.flatnonzero(heights.any(axis=0)).tolist()
     heights, names = heights[:, drawn], [names[i] for i in drawn]
-    is_stack = _shares_ports(results)
+    is_stack = _shares_ports(results, rows)
     if is_stack:
         _lines(values, heights, names, axes)
     elif are_numbers(values):
@@ -220,10 +221,17 @@ def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
 _ONE_PORT = "Tiers in brackets share the NIC: their bandwidths do not add up."
 
 
-def _shares_ports(results: Results) -> bool:
-    """Whether any topology has tiers behind one port."""
-    spec = results.manifest["spec"]
-    return bool(_STACK.search(json.dumps([spec["base"].get("fabric"), spec["axes"]])))
+def _axes_of_stacks(results: Results) -> list[str]:
+    """Axes of which a value has tiers behind one port."""
+    axes = results.manifest["spec"]["axes"]
+    return [name for name, values, *_ in axes if _STACK.search(json.dumps(values))]
+
+
+def _shares_ports(results: Results, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the topology of any of some designs has tiers behind one port."""
+    fabric = results.manifest["spec"]["base"].get("fabric")
+    own = [row[name] for row in rows for name in _axes_of_stacks(results)]
+    return bool(_STACK.search(json.dumps([fabric, *own])))
 
 
 def _lines(values: Sequence[Any], heights: Any, names: Sequence[str], axes: Any) -> None:
