@@ -203,7 +203,7 @@ def _mark_best(
     axes: Any,
 ) -> None:
     """Write its row and value at the best of all."""
-    at = (np.argmax if best == "max" else np.argmin)(heights)
+    at = int((np.argmax if best == "max" else np.argmin)(heights))
     text = f"row {rows[at][ROW]}: {_significant(heights[at], 5)}"
     axes.margins(0.09, 0.12)
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "ha": "center"}

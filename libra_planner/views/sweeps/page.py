@@ -30,8 +30,10 @@ from libra_planner.views.sweeps.points import (
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
 from libra_planner.views.sweeps.values import (
+    axis_digits,
     cut_apart,
     degree_words,
+    digits_apart,
     in_order,
     scaled,
     token_words,
@@ -47,7 +49,6 @@ _MOST_AXES = 9
 _TICK = 24
 """Letters of a value beside an axis."""
 _MOST_CARDS = 8
-_MOST_DIGITS = 6
 _LONG = {
     "effective": "effective step time",
     "time/seq.": "time per sequence",
@@ -362,7 +363,7 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     scale, unit = (1.0, "") if is_text or not known else scaled(column, max(map(abs, known)))
     n_digits = 0
     if not is_text and known:
-        n_digits = _axis_digits(known) if is_axis else _most_digits(points, values, scale, unit)
+        n_digits = axis_digits(known) if is_axis else _most_digits(points, values, scale, unit)
     label = _tier(points, column) or visible(column.label)
     label = label.removesuffix(" %").removesuffix(" GB/s")
     unit = "" if label == unit else unit
@@ -400,7 +401,7 @@ def _most_digits(points: Points, values: Sequence[Any], scale: float, unit: str)
             own = near.setdefault(work, []) if i in places else others
             own.append(value * scale)
     exact = 2 if unit == "GB/s" else None
-    return max(_digits(own, exact) for own in [*near.values()] or [others])
+    return max(digits_apart(own, exact) for own in [*near.values()] or [others])
 
 
 def _tier(points: Points, column: Column) -> str:
@@ -415,33 +416,6 @@ def _is_dull(points: Points, name: str, known: Sequence[Any]) -> bool:
     whole = name.replace("seconds_per_sequence", "step_time_s")
     columns = ([row.get(one) for row in points.rows] for one in (name, whole))
     return name == MESSAGE or len(set(known)) < 2 or (whole != name and proportional(*columns))
-
-
-def _digits(values: Sequence[float], most_exact: int | None = None) -> int:
-    """Digits after the point that tell values apart, or, up to so many, all that they have.
-
-    >>> _digits([3.72013, 3.80]), _digits([25, 6.254], 2), _digits([1, 300]), _digits([])
-    (4, 2, 0, 0)
-    """
-    if all(value == int(value) for value in values):
-        return 0
-    if most_exact is not None:
-        ends = (f"{value:.{most_exact}f}".rstrip("0").partition(".")[2] for value in values)
-        return max(map(len, ends))
-    largest = max(map(abs, values))
-    spread = max(values) - min(values) or largest
-    wanted = max(math.ceil(2 - math.log10(spread)), 3 - math.floor(math.log10(largest)))
-    return min(_MOST_DIGITS, max(0, wanted))
-
-
-def _axis_digits(values: Sequence[Any]) -> int:
-    """Digits after the point of values that a sweep file gives, six digits of each.
-
-    >>> _axis_digits([25, 6.25]), _axis_digits([10, 50 / 3]), _axis_digits([1, 2])
-    (2, 4, 0)
-    """
-    ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
-    return min(_MOST_DIGITS, max(ends, default=0))
 
 
 def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str]:

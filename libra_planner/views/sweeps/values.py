@@ -17,6 +17,7 @@ from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 
 _LONGEST_LIST = 64
 """Letters of a list of values beyond which it is a number of values."""
+_MOST_DIGITS = 6
 _FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -151,3 +152,30 @@ def scaled(column: Column, largest: float) -> tuple[float, str]:
         return 1.0, unit
     factor, name = next((step for step in steps if largest >= step[0]), steps[-1])
     return 1 / factor, f"{name}$" if unit == "USD" else name
+
+
+def digits_apart(values: Sequence[float], most_exact: int | None = None) -> int:
+    """Digits after the point that tell values apart, or, up to so many, all that they have.
+
+    >>> digits_apart([3.72013, 3.80]), digits_apart([25, 6.254], 2), digits_apart([1, 300])
+    (4, 2, 0)
+    """
+    if all(value == int(value) for value in values):
+        return 0
+    if most_exact is not None:
+        ends = (f"{value:.{most_exact}f}".rstrip("0").partition(".")[2] for value in values)
+        return max(map(len, ends))
+    largest = max(map(abs, values))
+    spread = max(values) - min(values) or largest
+    wanted = max(math.ceil(2 - math.log10(spread)), 3 - math.floor(math.log10(largest)))
+    return min(_MOST_DIGITS, max(0, wanted))
+
+
+def axis_digits(values: Sequence[Any]) -> int:
+    """Digits after the point of values that a sweep file gives, six digits of each.
+
+    >>> axis_digits([25, 6.25]), axis_digits([10, 50 / 3]), axis_digits([1, 2])
+    (2, 4, 0)
+    """
+    ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
+    return min(_MOST_DIGITS, max(ends, default=0))
