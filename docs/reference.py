@@ -102,7 +102,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     text = re.sub(r" \(C\d+\)", "", str(text))  # Of the conventions, which contributors read.
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")  # Every second one is code.
+    return "`".join(x if i % 2 else x.replace("<", "&lt;") for i, x in enumerate(parts))
 
 
 # Keys of files, from their JSON Schemas.

@@ -129,7 +129,7 @@ class SweepResults(Shown, Frozen, sweeping.Results):
 
         Parameters
         ----------
-        x, y : axes of the sweep, as the command has them.
+        x, y : axes of the sweep, as the command has them; ``y`` may be a column of numbers.
         axes : matplotlib axes to draw on, all models on the same.
         is_whole : whether designs far from the frontier are drawn, too, as by ``--plot-all``.
 

@@ -347,7 +347,7 @@ class _RuleParser:
         second = rest[0].text if rest else ""
         if quantities.find_quantity(second) is not None:
             got = f"two units, {unit} and {second},"
-            raise self.fault(got, "expected one", f"remove {second}")
+            raise UnitError(*self.fault(got, "expected one", f"remove {second}").faults)
 
     def _factor(self, rest: list[Token], factor: float, token: Token) -> float:
         """The factor of a name, divided by the numbers that follow it."""

@@ -29,6 +29,11 @@ so, in sweeps whose links are checked, in those whose plans leave their parallel
 with both, where ``columns`` names one of a bill, or where axes change what is trained or
 ``columns`` says so."""
 
+_MORE_IS_BETTER = (PER_DOLLAR, "tokens_per_s", "mfu_percent", "speedup_vs_equal")
+"""Ends of names of columns whose largest value is the best."""
+_LESS_IS_BETTER = ("s", "USD", "bytes", "%")
+"""Units of other columns, whose least value is the best."""
+
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
 
@@ -116,6 +121,17 @@ class Column:
     def unit_name(self) -> str:
         """A key of :data:`UNITS`."""
         return next(name for name, one in UNITS.items() if one is self._unit)
+
+    @property
+    def best(self) -> str:
+        """Which of its values is the best: ``max``, ``min``, or empty where none is.
+
+        >>> COLUMNS["tokens_per_s"].best, COLUMNS["step_time_s"].best, COLUMNS["bandwidth"].best
+        ('max', 'min', '')
+        """
+        if self.name.endswith(_MORE_IS_BETTER):
+            return "max"
+        return "min" if self.unit_name in _LESS_IS_BETTER else ""
 
     @property
     def label(self) -> str:

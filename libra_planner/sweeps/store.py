@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
 from libra_planner import __version__
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError, close_names
 from libra_planner.files import output_file, read_json, read_text
 
 if TYPE_CHECKING:
@@ -391,7 +391,8 @@ class RunDirectory:
         if not known:
             got = f"got no readable {file.name}{reason}"
             expected = "expected the directory of a sweep"
-            raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
+            fix = self._meant() or "give the -o of sweep run"
+            raise DataNotFound(Fault(got, expected, fix, "", self.place))
         changed = manifest.pop("checksum", None) != _checksum(manifest)
         if changed or (wrong := misfit(manifest)):
             got = f"got a changed {file.name}" + ("" if changed else f" ({wrong})")
@@ -399,6 +400,16 @@ class RunDirectory:
             fix = "bring it back, or run the sweep into a new directory"
             raise DataNotFound(Fault(got, expected, fix, "", self.place))
         return dict(manifest)
+
+    def _meant(self) -> str:
+        """Which sweeps beside it a directory that is not there may mean; empty for none."""
+        names: list[str] = []
+        with contextlib.suppress(OSError):
+            beside = [] if self.path.exists() else list(self.path.parent.iterdir())
+            known = sorted(one.name for one in beside if RunDirectory(one).is_begun)
+            names = close_names(self.path.name, known)
+        meant = " or ".join(str(self.path.parent / name) for name in names)
+        return f"did you mean {meant}?" if names else ""
 
     def check(self, manifest: dict[str, Any]) -> None:
         """Refuse the directory of another sweep, or one with other files; make a new one.

@@ -139,6 +139,27 @@ def test_misspelt_values_are_refused_before_work(run: Run, tmp_path: Path, comma
         assert said in found.err
 
 
+def test_a_unit_behind_a_placeholder_with_a_unit_is_refused(run: Run, tmp_path: Path) -> None:
+    """Of the value that has one already; another value of the axis is fine."""
+    (tmp_path / "s.yaml").write_text(
+        'base: 0e_rails_2to1\naxes: {budget: ["100", "200 GB/s"]}\n'
+        'set: {constraints: ["leaf == {budget} GB/s", "taper(spine) == 2"]}\n'
+    )
+    found = run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run")
+    assert found.code == 2
+    assert "s.yaml:2:24: constraints.0: got two units, GB/s and GB/s, in 'leaf == 200" in found.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_directory_of_a_sweep_with_a_near_name_is_meant(run: Run, tmp_path: Path) -> None:
+    assert run("sweep", "run", _written(tmp_path, {}), "-o", tmp_path / "study").code == 0
+    (tmp_path / "stdx").mkdir()
+    found = run("sweep", "show", tmp_path / "stdy")
+    assert (found.code, f"; did you mean {tmp_path / 'study'}?" in found.err) == (2, True)
+    assert "give the -o of sweep run" in run("sweep", "show", tmp_path / "other").err
+    assert "give the -o of sweep run" in run("sweep", "show", tmp_path / "stdx").err
+
+
 def test_a_file_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
     found = run("sweep", "plan", _written(tmp_path, {"workload": ["llama3-70b", "./no.yaml"]}))
     assert found.code == 2

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -1115,6 +1116,17 @@ def test_tiers_behind_one_port_are_not_added(run: Run, tmp_path: Path) -> None:
     run("sweep", "show", tmp_path / "tapers", "--plot", tmp_path / "f.svg", "--x", "nic")
     text = (tmp_path / "f.svg").read_text()
     assert "Tiers in brackets share the NIC: their bandwidths do not add up." in text
+    # Where all that are drawn are flat, they add up.
+    (tmp_path / "s.yaml").write_text(
+        "base: 0e_rails_2to1\naxes:\n  shape:\n    topologies: [SW(8)_SW(256), 'SW(8)_[SW(32)_SW(8)]']"
+        "\n    tiers: {2: [node, leaf], 3: [node, leaf, spine]}\n  nic: [25, 50]\nset:\n"
+        "  fabric.topology: '{shape}'\n  constraints: ['total == {nic + 450} GB/s']\n"
+    )
+    run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run")
+    run("sweep", "show", tmp_path / "run", "--plot", tmp_path / "f.svg", "--x", "nic")
+    drawn = Results.at(tmp_path / "run").fastest(["nic"], ["shape"]).dicts()
+    assert [row["shape"] for row in drawn] == ["SW(8)_SW(256)"] * 2
+    assert "share the NIC" not in (tmp_path / "f.svg").read_text()
     assert "dim3, spine" in text
     figure = lp.sweep_results(tmp_path / "tapers").plot("nic")
     heights = {line.get_label(): max(line.get_ydata()) for line in figure.get_lines()}
@@ -1183,20 +1195,59 @@ function measure(frame) {
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def _in_browser(file: Path) -> str:
+    """The document that a page makes of itself."""
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--allow-file-access-from-files",
+             f"--user-data-dir={file.parent / 'profile'}", "--dump-dom")  # fmt: skip
+    command = [str(CHROMIUM), *flags, f"file://{file}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_parallel_axes_lie_where_a_phone_has_no_room(directory: Path, tmp_path: Path) -> None:
     lp.sweep_results(directory).to_html(tmp_path / "page.html")
     (tmp_path / "frame.html").write_text(PHONE)
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--disable-background-networking", "--allow-file-access-from-files",
-             f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom")  # fmt: skip
-    command = [str(CHROMIUM), *flags, f"file://{tmp_path}/frame.html"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    [(width, beyond, shape, n_axes)] = re.findall(
-        r"found: (\d+) (-?\d+) (\w*) (\d+)\.", done.stdout
-    )
+    dom = _in_browser(tmp_path / "frame.html")
+    [(width, beyond, shape, n_axes)] = re.findall(r"found: (\d+) (-?\d+) (\w*) (\d+)\.", dom)
     assert (int(width) <= 390, int(beyond), shape) == (True, 0, "tall")
     assert int(n_axes) >= 5
+
+
+FILTERS = """<script>addEventListener("load", () => {
+  const said = FILTERS.map(text => (ask(text), filter(), table(), $("count").textContent));
+  document.body.replaceChildren(make("pre", { id: "said" }, said.join("\\n")));
+})</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_a_filter_of_a_page_reads_units_and_values_with_signs(run: Run, tmp_path: Path) -> None:
+    """A unit is no word to search for, and what is not understood says what it may have meant."""
+    (tmp_path / "sweep.yaml").write_text(
+        "base: 08_rails\naxes: {nic: [25, 50, 100], rule: ['leaf >= 0 GB/s', 'taper(spine) == 2']}"
+        "\nset: {constraints: ['leaf == {nic} GB/s', '{rule}'], cost_model: clos-2026}\n"
+    )
+    page = tmp_path / "p.html"
+    assert run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run").code == 0
+    assert run("sweep", "show", tmp_path / "run", "--html", page).code == 0
+    expected = {
+        "nic >= 50": "4 of 6", "nic >= 50 GB/s": "4 of 6", "nic >= 50GB/s": "4 of 6",
+        "nic >= 50 gb/s": "not understood: nic >= 50 gb/s (expected GB/s, or no unit); 6 of 6",
+        "nic >= 50 ms": "not understood: nic >= 50 ms (expected GB/s, or no unit); 6 of 6",
+        "cost_usd > 1e6 USD": "3 of 6", "taper(spine) == 2": "3 of 6",
+        "rule == taper(spine) == 2 and nic > 50 GB/s": "1 of 6",
+        "taper(spine) == 3": "not understood: taper(spine) == 3; 6 of 6",
+        "nci >= 50": "not understood: nci >= 50 (did you mean nic?); 6 of 6",
+        "leaf(": "0 of 6", "taper": "3 of 6",
+    }  # fmt: skip
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text + FILTERS.replace("FILTERS", json.dumps([*expected])), encoding="utf-8")
+    found = re.search(r'<pre id="said">(.*?)</pre>', _in_browser(page), re.DOTALL)
+    assert found is not None
+    said = unescape(found[1]).split("\n")
+    assert dict(zip(expected, said, strict=True)) == {
+        text: f"{words} designs" for text, words in expected.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -1242,6 +1293,21 @@ def test_a_unit_that_is_a_heading_is_written_once(directory: Path) -> None:
     assert (column["label"], column["unit"]) == ("tokens/s", "")
 
 
+def test_digits_of_a_page_tell_rows_of_one_model_apart(directory: Path) -> None:
+    """Times of another model, far longer, take none of them away."""
+    found = Points.of(Results.at(directory))
+    times = {"small": (1.197e-3, 1.199e-3, 1.203e-3), "large": (0.7, 0.8, 0.9)}
+    rows = tuple(
+        {"row": i, "model": model, "step_time_s": one, "cost_usd": 1e6 - 1e3 * i}
+        for model, each in times.items()
+        for i, one in enumerate(each)
+    )
+    found = replace(found, rows=rows, axes=("model",), apart=("model",))
+    column = sweep_page.page_data(found)["columns"][2]
+    assert (column["name"], column["unit"]) == ("step_time_s", "ms")
+    assert column["digits"] >= 3
+
+
 def test_a_model_without_an_optimum_takes_a_line_of_a_figure(tmp_path: Path) -> None:
     """Half of the picture would be blank."""
     from matplotlib.figure import Figure
@@ -1257,6 +1323,73 @@ def test_a_model_without_an_optimum_takes_a_line_of_a_figure(tmp_path: Path) -> 
     one.figure.draw_without_rendering()
     tall, low = (axes.get_subplotspec().get_position(one.figure).height for axes in (one, other))
     assert low < 0.3 * tall
+
+
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Many NICs under rules with long texts."""
+    here = tmp_path_factory.mktemp("ruled")
+    (here / "sweep.yaml").write_text(
+        "base: 0e_rails_2to1\naxes: {nic: {from: 100, to: 460, step: 20}, rule: ['taper(spine) <= 2', "
+        "'leaf <= 500.0000000 GB/s']}\nset: {constraints: ['leaf == {nic} GB/s', "
+        "'{rule}', 'taper(spine) == 2']}\nobjective: [performance, cost]\n"
+        "columns: [step_time_s, cost_usd, bandwidth, tokens_per_s, tokens_per_s_per_MUSD]\n"
+    )
+    run_sweep(load_sweep(here / "sweep.yaml"), here / "run")
+    return Results.at(here / "run")
+
+
+def test_a_column_of_numbers_is_a_line_of_its_best_values(ruled: Results, run: Run) -> None:
+    """The largest of work per dollar, the least of a time, and the row that has the best."""
+    rows = ruled.sql("SELECT * FROM designs WHERE cost_usd IS NOT NULL").dicts()
+    nics = sorted({row["nic"] for row in rows})
+    for name, best, scale in (
+        ("tokens_per_s_per_MUSD", max, 1.0),
+        ("step_time_s", min, None),
+        ("cost_usd", min, 1e-6),
+    ):
+        axes = new_axes()
+        draw(ruled, axes, "nic", name)
+        (line,) = axes.get_lines()
+        wanted = [best(row[name] for row in rows if row["nic"] == nic) for nic in nics]
+        at = wanted.index(best(wanted))
+        factor = scale or line.get_ydata()[0] / wanted[0]
+        assert line.get_xdata() == pytest.approx(nics)
+        assert line.get_ydata() == pytest.approx([value * factor for value in wanted])
+        first = min(row["row"] for row in rows if row[name] == wanted[at])
+        assert any(one.get_text().startswith(f"row {first}: ") for one in axes.texts)
+        word = {max: "largest", min: "least"}[best]
+        assert axes.get_ylabel().startswith(word)
+    # Of bandwidths neither the largest nor the least is the best.
+    axes = new_axes()
+    draw(ruled, axes, "nic", "bandwidth_dim2_GBps")
+    assert axes.get_ylabel() == "dim2 of the fastest design, GB/s"
+    assert axes.get_lines()[0].get_ydata() == pytest.approx(nics)
+    folder = ruled.directory.path
+    asked = ("sweep", "show", folder, "--plot", folder / "a.svg", "--x", "nic", "--y")
+    assert run(*asked, "step_time_s").code == 0
+    assert "did you mean step_time_s?" in run(*asked, "step_tme_s").err
+    assert "expected an axis of the sweep, or a column of numbers" in run(*asked, "status").err
+
+
+def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:
+    """Figures of a map do not touch, have equal digits, and its title leaves it its width."""
+    from matplotlib.figure import Figure
+
+    (axes,) = panels(ruled, Figure, "nic", "rule")
+    figure = axes.figure
+    figure.draw_without_rendering()
+    assert axes.get_window_extent().width > 0.55 * figure.bbox.width
+    said = [one for one in figure.findobj(Text) if one.get_text()]
+    assert all(one.get_window_extent().x1 <= figure.bbox.width for one in said)
+    inside = [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
+    assert len({len(one.get_text()) for one in inside}) == 1
+    boxes = [one.get_window_extent() for one in inside]
+    assert len(boxes) == 38
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    # Cells that are too narrow have none.
+    (axes,) = panels(ruled, lambda **more: Figure(**{**more, "figsize": (4, 4)}), "nic", "rule")
+    assert not [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
 
 
 def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() -> None:

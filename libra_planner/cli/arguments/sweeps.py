@@ -42,7 +42,11 @@ def _sweep_show() -> Arguments:
     )
     where = "only designs that meet it, such as 'nic >= 50', as in where: of a sweep; repeatable"
     page = "write one page that opens offline: table, scatter, parallel axes; alone, all designs"
-    figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
+    figure = (
+        "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map, or "
+        "a line where --y is a column"
+    )
+    second = "second axis of the figure; or a column of numbers, such as tokens_per_s_per_MUSD"
     return (
         _DIRECTORY,
         [
@@ -61,7 +65,7 @@ def _sweep_show() -> Arguments:
         text("--plot", "OUT", figure, nargs="+"),
         switch("--plot-all", "with --plot: designs far from the frontier, too"),
         text("--x", "AXIS", "axis of the figure"),
-        text("--y", "AXIS", "second axis of the figure"),
+        text("--y", "AXIS", second),
         switch("--remarks", "print all remarks on the rows instead of one line"),
     )
 

@@ -47,12 +47,19 @@ function measure() {
   }
 }
 const words = rows.map(row => columns.map((one, k) => one.shown(row[k])).join(" ").toLowerCase());
-const NUMBER = String.raw`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[-+]?\d+)?(?![^\s,])`;
+const NUMBER = String.raw`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[-+]?\d+)?`, END = String.raw`(?![^\s,])`;
+const escaped = text => text.replace(/[^\w\s]/g, String.raw`\$&`), oneOf = texts => [...new Set(texts)].sort((a, b) => b.length - a.length).map(escaped).join("|");
+/** Units that may stand behind a number: those of headings, and whatever else looks like one. */
+const UNIT = `(?:${oneOf(columns.flatMap(one => [one.unit, one.base, one.unit || one.text ? "" : one.short]).filter(Boolean))}|${String.raw`[kmgtpunµ]?i?(?:b|bytes?|bits?)(?:/s|ps)?|[mnuµ]?s|sec(?:onds?)?|min|h|hours?|days?|[kmb]?(?:\$|usd)|\$[kmb]?|[kmgt]?w|%`})`;
 const SIGNS = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b, "!=": (a, b) => a !== b };
 /** Columns by what a filter may call them, long names first: their names in files, or their headings. */
 const named = columns.flatMap((one, k) => [[one.name, k, 1], [one.label, k, one.scale], [one.short, k, one.scale]])
   .map(([name, ...more]) => [name.toLowerCase(), ...more]).sort((a, b) => b[0].length - a[0].length);
-const compared = new RegExp(String.raw`(?<![^\s,])(${named.map(([name]) => name.replace(/[^\w\s]/g, String.raw`\$&`)).join("|")})\s*(<=|>=|!=|==?|<|>)\s*("[^"]*"|'[^']*'|${NUMBER}|[^\s,]+)`, "g");
+/** Values of texts that a row shows, by what a filter may write, and those that are no single word. */
+const said = new Map(columns.flatMap((one, k) => one.text ? one.values.flatMap(v => [String(v), one.shown(v)].map(text => [text.toLowerCase(), k])) : []));
+const phrases = [...said].filter(([text, k]) => columns[k].axis && /[\s,<>=]/.test(text)).map(([text]) => text);
+const compared = new RegExp(String.raw`(?<![^\s,])(${oneOf(named.map(([name]) => name))})\s*(<=|>=|!=|==?|<|>)\s*("[^"]*"|'[^']*'|${phrases.length ? `(?:${oneOf(phrases)})${END}|` : ""}${NUMBER}\s*${UNIT}${END}|${NUMBER}${END}|[^\s,]+)`, "gi");
+const counted = new RegExp(String.raw`^([-+]?[\d.][\d.,]*(?:e[-+]?\d+)?)\s*(${UNIT})$`, "i");
 /** Whether a value meets a comparison: numbers in the unit of the heading, under a name of files in that of files. */
 function meetsRule(v, [k, scale, sign, text]) {
   if (v === null) return false;
@@ -61,19 +68,47 @@ function meetsRule(v, [k, scale, sign, text]) {
   const own = v * scale, isSame = Math.abs(own - number) <= 1e-9 * Math.abs(number), isShown = scale === columns[k].scale && columns[k].shown(v) === text;
   return compare(isSame || (isShown && sign.includes("=")) ? number : own, number);
 }
-/** Read what a filter asks for: comparisons of columns, and words; what is neither is lost. */
+/** How many letters differ between two names; two that changed places are one. */
+function steps(a, b) {
+  const d = [...Array(a.length + 1)].map((_, i) => [...Array(b.length + 1)].map((_, j) => i && j ? 0 : i + j));
+  for (let i = 1; i <= a.length; i++) for (let j = 1; j <= b.length; j++) {
+    d[i][j] = Math.min(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] !== b[j - 1]));
+    if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) d[i][j] = Math.min(d[i][j], d[i - 2][j - 2] + 1);
+  }
+  return d[a.length][b.length];
+}
+/** The name of a column that a comparison may have meant; nothing where none is near. */
+function meant(part) {
+  const name = part.toLowerCase().split(/\s*[<>=!]/)[0];
+  const [best] = named.map(([own]) => [steps(name, own), own]).sort((a, b) => a[0] - b[0]);
+  return name && best[0] > 0 && best[0] <= Math.max(1, name.length / 3) ? ` (did you mean ${best[1]}?)` : "";
+}
+/** Read a comparison of a column: a rule, or why there is none. */
+function comparison(all, name, sign, value) {
+  const [, k, scale] = named.find(([own]) => own === name.toLowerCase()), one = columns[k], plain = value.replace(/^(["'])(.*)\1$/, "$2");
+  if (one.text) return /[<>]/.test(sign) ? { lost: all } : { rule: [k, scale, sign.replace("==", "="), plain.toLowerCase()] };
+  const [, number, unit] = plain.match(counted) ?? [0, plain, ""], own = (scale === one.scale ? one.unit : one.base) || one.short;
+  if (number === "" || Number.isNaN(Number(number.replace(/,(?=\d{3})/g, "")))) return { lost: all };
+  if (unit && unit !== own) return { lost: `${all} (${one.unit || scale !== one.scale ? `expected ${own}, or` : "expected"} no unit)` };
+  return { rule: [k, scale, sign.replace("==", "="), number.toLowerCase()] };
+}
+/** Read what a filter asks for: comparisons of columns, values with signs inside, and words; what is neither is lost. */
 function ask(text) {
-  const rules = [], lost = [];
-  const left = text.toLowerCase().replace(compared, (all, name, sign, value) => {
-    const [, k, scale] = named.find(([own]) => own === name), plain = value.replace(/^(["'])(.*)\1$/, "$2");
-    const isText = columns[k].text, isNumber = plain !== "" && !Number.isNaN(Number(plain.replace(/,(?=\d{3})/g, "")));
-    if (isText ? /[<>]/.test(sign) : !isNumber) lost.push(all); else rules.push([k, scale, sign.replace("==", "="), plain]);
-    return " ";
+  const rules = [], lost = [], words = [];
+  const left = text.replace(compared, (...found) => {
+    const { rule, lost: why } = comparison(...found);
+    if (rule) rules.push(rule); else lost.push(why);
+    return " and ";
   });
-  const hasSign = /[<>=]/.test(left);
-  if (hasSign) lost.push(left.trim());
-  const words = hasSign ? [] : left.split(rules.length ? /[\s,]+/ : /\s+/).filter(word => word && !(rules.length && word === "and"));
-  Object.assign(state, { words, rules, lost: lost.join(", ") });
+  if (left === text && !/[<>=]/.test(text)) words.push(...text.toLowerCase().split(/\s+/).filter(Boolean));
+  else for (const one of left.split(/(?<![^\s,])and(?![^\s,])/i)) {
+    const part = one.replace(/^[\s,]+|[\s,]+$/g, ""), k = said.get(part.toLowerCase());
+    if (!/[<>=]/.test(part)) words.push(...part.toLowerCase().split(/[\s,]+/).filter(Boolean));
+    else if (k !== undefined) rules.push([k, 1, "=", part.toLowerCase()]);
+    else lost.push(part + meant(part));
+  }
+  if (rules.length && words.includes("or")) lost.push(`or (all of a filter's parts hold, with "and" between them)`);
+  Object.assign(state, { words: words.filter(word => word !== "or" || !rules.length), rules, lost: lost.join(", ") });
 }
 /** Where a value stands between the ends of its column, 0 to 1; values of few at equal distances. */
 function place(one, v, even = true, [low, high] = [one.low, one.high]) {

@@ -23,20 +23,47 @@ MARKERS = "os^Dv<>P"
 LOG_STEPS = (1, 2, 5)
 """Of round numbers on an axis in logarithm."""
 _MOST_LETTERS = 40
+_PER_INCH, _BOLD_PER_INCH = 14.2, 10.2
+"""Letters of the lines above a figure, and of its title, that stand in an inch."""
+_BESIDE = 0.7
+"""Inches that short labels take beside a figure."""
 
 
-def titled(results: Results, axes: Any, what: str, more: str = "") -> None:
-    """Write above a figure what it shows, of which sweep, and what it leaves out."""
+def titled(
+    results: Results, axes: Any, what: str, more: str = "", room: float | None = None
+) -> None:
+    """Write above a figure what it shows, of which sweep, and what it leaves out.
+
+    Parameters
+    ----------
+    results : of the sweep.
+    axes : of matplotlib, the title begins at their left.
+    what, more : the title, and what stands below it with the name of the sweep.
+    room : inches of a line, as :func:`room_of` tells; by default those of the figure without
+        short labels at its left.
+    """
     name, words = swept_words(results)
-    wide = axes.figure.get_size_inches()[0] / 9
-    lines = textwrap.wrap(f"{name}: {words}", int(118 * wide))
-    lines += textwrap.wrap(more, int(118 * wide))
-    heading = textwrap.wrap(what, int(84 * wide))
+    wide = axes.figure.get_size_inches()[0] - _BESIDE if room is None else room
+    lines = textwrap.wrap(f"{name}: {words}", int(_PER_INCH * wide))
+    lines += textwrap.wrap(more, int(_PER_INCH * wide))
+    heading = textwrap.wrap(what, int(_BOLD_PER_INCH * wide))
     axes.set_title(
         "\n".join(heading), loc="left", fontsize=11, fontweight="bold", pad=8 + 11 * len(lines)
     )
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate("\n".join(lines), (0, 1), xytext=(0, 5), fontsize=8, va="bottom", **place)
+
+
+def room_of(axes: Any) -> tuple[float, float, float]:
+    """Width and height of axes, and from their left to the end of the figure; in inches.
+
+    What is drawn later beside the axes is not known yet.
+    """
+    figure = axes.figure
+    figure.draw_without_rendering()  # Places are known once the layout is.
+    box = axes.get_window_extent()
+    width, height = box.width / figure.dpi, box.height / figure.dpi
+    return width, height, figure.get_size_inches()[0] - box.x0 / figure.dpi
 
 
 def logarithmic(axes: Any, axis: Any, name: str) -> None:

@@ -28,7 +28,7 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.over_axes import Work, heat_map, of_words, split, works
+from libra_planner.views.sweeps.over_axes import Work, heat_map, of_words, split, value_line, works
 from libra_planner.views.sweeps.points import MANY_TIMES, MOST_LABELS, MOST_RIMS, Points
 from libra_planner.views.sweeps.values import in_order
 
@@ -75,7 +75,8 @@ def plot(
     files : paths that end in .svg, .png or .pdf.
     x, y : axes. Neither: time and cost of the designs and their frontier, of each model by
         itself where they are few; x: bandwidths of
-        the fastest design at each of its values; both: the least time at each pair of values.
+        the fastest design at each of its values; both: the least time at each pair of values. As y
+        a column of numbers: its best value at each value of x.
     answer : whose designs are drawn, without x and y; by default all of them.
     is_whole : whether those far from the frontier are drawn, too.
 
@@ -143,7 +144,9 @@ def draw(
         return
     if work is None:
         [work] = _few(works(results, x, y or ""), 1)
-    if y:
+    if y and y not in results.axes:
+        value_line(results, axes, x, y, work)
+    elif y:
         heat_map(results, axes, x, y, work)
     else:
         split(results, axes, x, work)

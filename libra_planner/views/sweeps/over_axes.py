@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.plain_text import visible, with_article
+from libra_planner.sweeps.columns import ROW, Column, on_screen
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
@@ -21,11 +23,12 @@ from libra_planner.views.sweeps.drawing import (
     MARKERS,
     are_numbers,
     logarithmic,
+    room_of,
     short,
     titled,
 )
 from libra_planner.views.sweeps.points import MANY_TIMES, axis_title
-from libra_planner.views.sweeps.values import in_order, tier_names
+from libra_planner.views.sweeps.values import in_order, scaled, tier_names
 
 _MOST_TICKS = 40
 _STEPS = (1, 2, 5, 10)
@@ -35,7 +38,13 @@ _MOST_EXACT = 20
 _MOST_WIDE = 80
 """Letters of labels that stand side by side."""
 _MOST_CELLS = 120
-"""Cells of a map up to which each has its figure."""
+"""Cells of a map up to which each has its figure, if it has room there."""
+_MAP_DIGITS, _MAP_SIZES = (4, 3), (8, 7, 6)
+"""Digits of the figures of a map and their sizes of type, first choice first."""
+_DIGIT = 0.64
+"""Width of a digit, of its size of type."""
+_NUMBERS = ("double", "int64")
+"""Types of columns that a line shows."""
 _STACK = re.compile(r"\[[A-Za-z]+\(")
 """Where brackets of a topology begin; in JSON those of a list have a quote behind them."""
 
@@ -63,34 +72,42 @@ def of_words(work: Work) -> str:
     return "".join(f" of {visible(str(value))}" for value in work.values())
 
 
-def _left_out(results: Results, work: Work) -> str:
-    """How many designs have no place in a figure of the fastest; empty where all have."""
+def _left_out(results: Results, work: Work, column: Column | None = None) -> str:
+    """How many designs have no place in a figure of the best; empty where all have."""
     keys = ", ".join(map(sql_name, work))
-    query = f"SELECT count(*) AS n_, count(*) FILTER (WHERE {results.ranked}) AS ranked_"
+    needs = results.ranked + (f" AND {sql_name(column.name)} IS NOT NULL" if column else "")
+    query = f"SELECT count(*) AS n_, count(*) FILTER (WHERE {needs}) AS ranked_"
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
     n, n_ranked = found["n_"], found["ranked_"]
-    time = with_article(time_words(results.time_column))
-    return f"Left out: {n - n_ranked:,} of {n:,} designs without {time}" if n_ranked < n else ""
+    needed = with_article(time_words(results.time_column))
+    needed += f" or without {column.label}" if column else ""
+    return f"Left out: {n - n_ranked:,} of {n:,} designs without {needed}" if n_ranked < n else ""
 
 
 def _fastest(
     results: Results, names: Sequence[str], wanted: Sequence[str], work: Work
 ) -> list[dict[str, Any]]:
     """Columns of the fastest design at each combination of the values of some axes."""
+    _need_axes(results, names)
+    found = results.fastest([*names, *work], wanted).dicts()
+    return [row for row in found if _is_of(row, work)]
+
+
+def _need_axes(results: Results, names: Sequence[str]) -> None:
+    """Refuse what is no axis of the sweep."""
     for name in names:
         if name not in results.axes:
             expected, fix = "expected an axis of the sweep", closest(name, results.axes)
             raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
-    found = results.fastest([*names, *work], wanted).dicts()
-    return [row for row in found if _is_of(row, work)]
 
 
 def split(results: Results, axes: Any, x: str, work: Work) -> None:
     """Draw the bandwidths of the fastest design at each value of an axis."""
     labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
     results.need("bandwidth_dim1_GBps")
-    rows = _fastest(results, [x], labels, work)
+    stacks = [name for name in _axes_of_stacks(results) if name not in (x, *work)]
+    rows = _fastest(results, [x], [*labels, *stacks], work)
     values = [row[x] for row in rows]
     every = [[row[label] or 0.0 for label in labels] for row in rows]
     heights = np.array(every, dtype=np.float64).reshape(-1, len(labels))
@@ -98,7 +115,7 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     # The fastest may be of smaller fabrics than others are.
     drawn = np.flatnonzero(heights.any(axis=0)).tolist()
     heights, names = heights[:, drawn], [names[i] for i in drawn]
-    is_stack = _shares_ports(results)
+    is_stack = _shares_ports(results, rows)
     if is_stack:
         _lines(values, heights, names, axes)
     elif are_numbers(values):
@@ -117,6 +134,82 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     titled(results, axes, heading, " ".join([*more, _left_out(results, work)]).strip())
 
 
+def value_line(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
+    """Draw the best value of a column of numbers at each value of an axis.
+
+    The largest or the least of all designs with a time; of a column of which neither is better,
+    such as a bandwidth, that of the fastest design.
+    """
+    column = _numbers(results, y)
+    rows = _best_values(results, x, column, work)
+    if not rows:
+        text = f"no design{of_words(work)} has the figure {column.label}"
+        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+        axes.set_axis_off()
+    values, figures = [row[x] for row in rows], [float(row[y]) for row in rows]
+    scale, unit = scaled(column, max(map(abs, figures), default=0.0))
+    label = column.label.removesuffix(" %").removesuffix(" GB/s")
+    is_number = are_numbers(values)
+    places = values if is_number else list(range(len(values)))
+    heights = [value * scale for value in figures]
+    axes.plot(places, heights, color=COLOURS[0], marker="o", linestyle="-" if is_number else "")
+    if not is_number:
+        axes.set_xticks(*_ticks(values, x), rotation=90)
+    what = {"max": "largest ", "min": "least "}.get(column.best, "") + label
+    what += "" if column.best else " of the fastest design"
+    of_unit = "" if unit in ("", label, "times") else f", {unit}"
+    axes.set(xlabel=axis_title(results, x), ylabel=f"{what}{of_unit}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.9g}")
+    axes.grid(color="0.9", linewidth=0.5)
+    if column.best and rows:
+        _mark_best(rows, places, heights, column.best, axes)
+    over = _over(results, x, *work)
+    heading = f"{what[0].upper()}{what[1:]}{of_words(work)} by {visible(x)}{over}"
+    titled(results, axes, heading, _left_out(results, work, column))
+
+
+def _numbers(results: Results, name: str) -> Column:
+    """A column of numbers of the results, with its heading."""
+    kinds = results.manifest["schema"]
+    known = [one for one in results.columns if kinds[one] in _NUMBERS]
+    if name not in known:
+        expected = "expected an axis of the sweep, or a column of numbers"
+        fix = closest(name, dict.fromkeys([*results.axes, *known]))
+        raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--y")))
+    return on_screen([name], [], results.plan_cost)[0]
+
+
+def _best_values(results: Results, x: str, column: Column, work: Work) -> list[dict[str, Any]]:
+    """The value at each of an axis and the row that has it, without those that have none."""
+    name = column.name
+    if not column.best:
+        return [row for row in _fastest(results, [x], [ROW, name], work) if row[name] is not None]
+    _need_axes(results, [x])
+    keys, own = ", ".join(map(sql_name, dict.fromkeys([x, *work]))), sql_name(name)
+    order = f"{own} {'DESC' if column.best == 'max' else 'ASC'}, {ROW}"
+    found = results.sql(
+        f"SELECT {keys}, {own}, {ROW} FROM designs WHERE {results.ranked} AND {own} IS NOT NULL "
+        f"AND isfinite({own}::DOUBLE) QUALIFY row_number() OVER (PARTITION BY {keys} "
+        f"ORDER BY {order}) = 1 ORDER BY {sql_name(x)}"
+    ).dicts()
+    return [row for row in found if _is_of(row, work)]
+
+
+def _mark_best(
+    rows: Sequence[Mapping[str, Any]],
+    places: Sequence[Any],
+    heights: Sequence[float],
+    best: str,
+    axes: Any,
+) -> None:
+    """Write its row and value at the best of all."""
+    at = int((np.argmax if best == "max" else np.argmin)(heights))
+    text = f"row {rows[at][ROW]}: {_significant(heights[at], 5)}"
+    axes.margins(0.09, 0.12)
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "ha": "center"}
+    axes.annotate(text, (places[at], heights[at]), xytext=(0, 7 if best == "max" else -14), **style)
+
+
 def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
     """Dimensions with the names of their tiers, where the base plan has them."""
     tiers = tier_names(results)
@@ -128,10 +221,17 @@ def _dimensions(results: Results, names: Sequence[str]) -> list[str]:
 _ONE_PORT = "Tiers in brackets share the NIC: their bandwidths do not add up."
 
 
-def _shares_ports(results: Results) -> bool:
-    """Whether any topology has tiers behind one port."""
-    spec = results.manifest["spec"]
-    return bool(_STACK.search(json.dumps([spec["base"].get("fabric"), spec["axes"]])))
+def _axes_of_stacks(results: Results) -> list[str]:
+    """Axes of which a value has tiers behind one port."""
+    axes = results.manifest["spec"]["axes"]
+    return [name for name, values, *_ in axes if _STACK.search(json.dumps(values))]
+
+
+def _shares_ports(results: Results, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the topology of any of some designs has tiers behind one port."""
+    fabric = results.manifest["spec"]["base"].get("fabric")
+    own = [row[name] for row in rows for name in _axes_of_stacks(results)]
+    return bool(_STACK.search(json.dumps([fabric, *own])))
 
 
 def _lines(values: Sequence[Any], heights: Any, names: Sequence[str], axes: Any) -> None:
@@ -186,9 +286,11 @@ def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     what = f"least {time_words(time)}{of_words(work)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")
     over = f"by {visible(x)} and {visible(y)}{_over(results, x, y, *work)}"
-    titled(results, axes, f"{what[0].upper()}{what[1:]}, {unit}, {over}", _left_out(results, work))
+    width, height, room = room_of(axes)
+    heading = f"{what[0].upper()}{what[1:]}, {unit}, {over}"
+    titled(results, axes, heading, _left_out(results, work), room)
     if grid.size <= _MOST_CELLS:
-        _figures_of(grid, axes)
+        _figures_of(grid, axes, 72 * width / len(across), 72 * height / len(up))
 
 
 def _values(results: Results, axis: str) -> list[Any]:
@@ -197,17 +299,53 @@ def _values(results: Results, axis: str) -> list[Any]:
     return in_order({row[0] for row in results.sql(f"SELECT DISTINCT {name} FROM designs").rows})
 
 
-def _figures_of(grid: Any, axes: Any) -> None:
-    """The figure of each cell of a map, in a colour that is read on it."""
+def _figures_of(grid: Any, axes: Any, width: float, height: float) -> None:
+    """The figure of each cell of a map, in a colour that is read on it; none without room.
+
+    Parameters
+    ----------
+    grid : figures, not finite where there is none, shape (n_up, n_across).
+    axes : of matplotlib.
+    width, height : of a cell, in points.
+    """
     known = grid[np.isfinite(grid)]
     low, high = known.min(initial=np.inf), known.max(initial=-np.inf)
+    n_digits, size = _fitting(known.tolist(), width, height)
+    if not size:
+        return
     for (j, i), value in np.ndenumerate(grid):
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
         if not np.isfinite(value):
-            axes.text(i, j, "none", ha="center", va="center", fontsize=8, color="0.4")
-        if np.isfinite(value):
+            axes.text(i, j, "none", color="0.4", **style)
+        else:
             is_bright = high > low and (value - low) / (high - low) > 0.6
-            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
-            axes.text(i, j, f"{value:.4g}", color="black" if is_bright else "white", **style)
+            text = _significant(value, n_digits)
+            axes.text(i, j, text, color="black" if is_bright else "white", **style)
+
+
+def _fitting(values: Sequence[float], width: float, height: float) -> tuple[int, float]:
+    """Digits and size of type of figures that have room in cells, in points; size 0 if none.
+
+    >>> _fitting([4.2, 16.0], 40, 20), _fitting([4.2, 16.0], 24, 20), _fitting([4.2, 16.0], 9, 20)
+    ((4, 8), (4, 7), (3, 0))
+    """
+    for n_digits in _MAP_DIGITS:
+        texts = [_significant(value, n_digits) for value in values]
+        longest = max((len(text) - 0.5 * ("." in text) for text in texts), default=4)
+        for size in _MAP_SIZES:
+            if _DIGIT * longest * size + 2 <= width and 1.4 * size <= height:
+                return n_digits, size
+    return _MAP_DIGITS[-1], 0
+
+
+def _significant(value: float, n_digits: int) -> str:
+    """A number with so many digits, also those that are 0, and all before its point.
+
+    >>> [_significant(value, 4) for value in (4.2, 330.0, 15.8612, 12345.0, 0.0)]
+    ['4.200', '330.0', '15.86', '12,345', '0.000']
+    """
+    size = math.floor(math.log10(abs(float(f"{value:.{n_digits - 1}e}")))) if value else 0
+    return f"{value:,.{max(0, n_digits - 1 - size)}f}"
 
 
 def _ticks(values: Sequence[Any], axis: str) -> tuple[list[float], list[str]]:

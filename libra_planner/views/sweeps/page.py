@@ -15,7 +15,6 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, ROW, STATUS, Column
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import NEAR, Results
-from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
@@ -30,7 +29,15 @@ from libra_planner.views.sweeps.points import (
     swept_words,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
-from libra_planner.views.sweeps.values import cut_apart, degree_words, in_order, token_words
+from libra_planner.views.sweeps.values import (
+    axis_digits,
+    cut_apart,
+    degree_words,
+    digits_apart,
+    in_order,
+    scaled,
+    token_words,
+)
 
 _MOST_DRAWN = 1_500
 """Designs that a picture draws, beside the frontier."""
@@ -42,7 +49,6 @@ _MOST_AXES = 9
 _TICK = 24
 """Letters of a value beside an axis."""
 _MOST_CARDS = 8
-_MOST_DIGITS = 6
 _LONG = {
     "effective": "effective step time",
     "time/seq.": "time per sequence",
@@ -354,10 +360,10 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
     known = [value for value in values if value is not None]
     is_axis = column.name in points.axes
     is_text = any(isinstance(value, str | bool) for value in known)
-    scale, unit = (1.0, "") if is_text or not known else _scale(column, max(map(abs, known)))
-    n_digits = 2 if unit == "GB/s" else None
-    near = [values[i] for i in points.near if values[i] is not None] or known
-    numbers, scaled = ([], []) if is_text else (known, [value * scale for value in near])
+    scale, unit = (1.0, "") if is_text or not known else scaled(column, max(map(abs, known)))
+    n_digits = 0
+    if not is_text and known:
+        n_digits = axis_digits(known) if is_axis else _most_digits(points, values, scale, unit)
     label = _tier(points, column) or visible(column.label)
     label = label.removesuffix(" %").removesuffix(" GB/s")
     unit = "" if label == unit else unit
@@ -366,10 +372,11 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         "label": _LONG.get(label, label),
         "short": label,
         "unit": points.units.get(column.name, "") if is_axis else unit,
+        "base": "" if is_axis else column.unit_name,
         "text": is_text,
         "axis": is_axis,
         "scale": scale,
-        "digits": _axis_digits(numbers) if is_axis else _digits(scaled, n_digits),
+        "digits": n_digits,
         "dull": _is_dull(points, column.name, known),
     }
     kinds = set(known)
@@ -381,6 +388,20 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
             texts = cut_apart([degree_words(str(value)) for value in values], _TICK)
             found["ticks"] = dict(zip(values, texts, strict=True))
     return found
+
+
+def _most_digits(points: Points, values: Sequence[Any], scale: float, unit: str) -> int:
+    """Digits that tell values apart within each work: times of another one may be far longer."""
+    near: dict[tuple[Any, ...], list[float]] = {}
+    others: list[float] = []
+    places = {*points.near}
+    for i, (row, value) in enumerate(zip(points.rows, values, strict=True)):
+        work = tuple(row[axis] for axis in points.apart)
+        if value is not None:
+            own = near.setdefault(work, []) if i in places else others
+            own.append(value * scale)
+    exact = 2 if unit == "GB/s" else None
+    return max(digits_apart(own, exact) for own in [*near.values()] or [others])
 
 
 def _tier(points: Points, column: Column) -> str:
@@ -395,46 +416,6 @@ def _is_dull(points: Points, name: str, known: Sequence[Any]) -> bool:
     whole = name.replace("seconds_per_sequence", "step_time_s")
     columns = ([row.get(one) for row in points.rows] for one in (name, whole))
     return name == MESSAGE or len(set(known)) < 2 or (whole != name and proportional(*columns))
-
-
-def _scale(column: Column, largest: float) -> tuple[float, str]:
-    """What a column's values are multiplied by, and the unit they have then."""
-    unit = column.unit_name
-    if unit == "s":
-        unit_s, name = time_unit(largest)
-        return 1 / unit_s, name
-    steps = {"USD": USD_STEPS, "bytes": BYTE_STEPS}.get(unit)
-    if steps is None:
-        return 1.0, unit
-    factor, name = next((step for step in steps if largest >= step[0]), steps[-1])
-    return 1 / factor, f"{name}$" if unit == "USD" else name
-
-
-def _digits(values: Sequence[float], most_exact: int | None = None) -> int:
-    """Digits after the point that tell values apart, or, up to so many, all that they have.
-
-    >>> _digits([3.72013, 3.80]), _digits([25, 6.254], 2), _digits([1, 300]), _digits([])
-    (4, 2, 0, 0)
-    """
-    if all(value == int(value) for value in values):
-        return 0
-    if most_exact is not None:
-        ends = (f"{value:.{most_exact}f}".rstrip("0").partition(".")[2] for value in values)
-        return max(map(len, ends))
-    largest = max(map(abs, values))
-    spread = max(values) - min(values) or largest
-    wanted = max(math.ceil(2 - math.log10(spread)), 3 - math.floor(math.log10(largest)))
-    return min(_MOST_DIGITS, max(0, wanted))
-
-
-def _axis_digits(values: Sequence[Any]) -> int:
-    """Digits after the point of values that a sweep file gives, six digits of each.
-
-    >>> _axis_digits([25, 6.25]), _axis_digits([10, 50 / 3]), _axis_digits([1, 2])
-    (2, 4, 0)
-    """
-    ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
-    return min(_MOST_DIGITS, max(ends, default=0))
 
 
 def _parallel(points: Points, columns: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -10,11 +10,14 @@ from typing import Any
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
+from libra_planner.sweeps.columns import Column
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
+from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
 
 _LONGEST_LIST = 64
 """Letters of a list of values beyond which it is a number of values."""
+_MOST_DIGITS = 6
 _FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -125,3 +128,54 @@ def axis_words(name: str, values: Sequence[Any]) -> str:
     short = ", ".join(texts)
     inside = short if len(short) <= _LONGEST_LIST else f"{len(values):,} values"
     return f"{visible(name)} ({inside})"
+
+
+def scaled(column: Column, largest: float) -> tuple[float, str]:
+    """What a column's values are multiplied by, and the unit they have then.
+
+    Parameters
+    ----------
+    column : of results, by which its values have their SI unit.
+    largest : of its values.
+
+    Examples
+    --------
+    >>> scaled(Column("step_time_s"), 0.25), scaled(Column("cost_usd"), 2e9)
+    ((1000.0, 'ms'), (1e-09, 'B$'))
+    """
+    unit = column.unit_name
+    if unit == "s":
+        unit_s, name = time_unit(largest)
+        return 1 / unit_s, name
+    steps = {"USD": USD_STEPS, "bytes": BYTE_STEPS}.get(unit)
+    if steps is None:
+        return 1.0, unit
+    factor, name = next((step for step in steps if largest >= step[0]), steps[-1])
+    return 1 / factor, f"{name}$" if unit == "USD" else name
+
+
+def digits_apart(values: Sequence[float], most_exact: int | None = None) -> int:
+    """Digits after the point that tell values apart, or, up to so many, all that they have.
+
+    >>> digits_apart([3.72013, 3.80]), digits_apart([25, 6.254], 2), digits_apart([1, 300])
+    (4, 2, 0)
+    """
+    if all(value == int(value) for value in values):
+        return 0
+    if most_exact is not None:
+        ends = (f"{value:.{most_exact}f}".rstrip("0").partition(".")[2] for value in values)
+        return max(map(len, ends))
+    largest = max(map(abs, values))
+    spread = max(values) - min(values) or largest
+    wanted = max(math.ceil(2 - math.log10(spread)), 3 - math.floor(math.log10(largest)))
+    return min(_MOST_DIGITS, max(0, wanted))
+
+
+def axis_digits(values: Sequence[Any]) -> int:
+    """Digits after the point of values that a sweep file gives, six digits of each.
+
+    >>> axis_digits([25, 6.25]), axis_digits([10, 50 / 3]), axis_digits([1, 2])
+    (2, 4, 0)
+    """
+    ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
+    return min(_MOST_DIGITS, max(ends, default=0))
