@@ -174,8 +174,13 @@ def test_a_plan_is_written_in_its_tree(plan_file: Path) -> None:
         assert [str(one.prompt) for one in offered.options][:2] == ["dim2 >= dim1", "dim2 >= dim2"]
         await driver.press("down", "down", "down", "enter", "enter")
         await driver.idle()
+        await driver.pilot.resize_terminal(120, 24)  # Its last line is that of a new rule.
         await driver.press(*"pod <= 20", "enter")  # Not what is offered: what was typed.
         await driver.idle()
+        seen, about = form.scrollable_content_region, form.query_one("#form-about").region
+        assert isinstance(app.focused, Input)  # Below the lines of the fault, and in sight.
+        assert seen.y <= app.focused.region.y < about.y < seen.bottom
+        await driver.pilot.resize_terminal(120, 40)
         wanted = ["total == 500 GB/s", "dim1 >= dim2", "dim2 >= dim3", "pod <= 20"]
         assert app.session.reading is not None
         assert app.session.reading.document.value["constraints"] == wanted  # type: ignore[union-attr]

@@ -214,6 +214,15 @@ class PlanForm(VerticalScroll, can_focus=False):
     def on_mount(self) -> None:
         self._offered.can_focus = False
 
+    def watch_virtual_size(self) -> None:
+        """Lines come and go, such as faults: the field that is typed into stays in sight."""
+        self.call_after_refresh(self._show_focused)
+
+    def _show_focused(self) -> None:
+        row = self._row_of(self.screen.focused) if self.is_attached else None
+        if row is not None:
+            row.scroll_visible(animate=False)
+
     @property
     def _offered(self) -> OptionList:
         return self.query_one("#form-words", OptionList)
