@@ -267,8 +267,8 @@ class _NewtonSystem:
         program, point, n_dims = self.program, self.point, self.program.n_dims
         n_x, n_equal = jacobian.shape[1], len(program.equal)
         matrix = np.zeros((n_x + n_equal, n_x + n_equal, program.n))
-        for row, weight, uses in zip(jacobian, pressure, jacobian.any(axis=2), strict=True):
-            here = np.flatnonzero(uses)  # A row has few of the variables.
+        for row, weight in zip(jacobian, pressure, strict=True):
+            here = np.flatnonzero(row.any(axis=1))  # A row has few of the variables.
             own = row[here]
             matrix[np.ix_(here, here)] += (weight * own)[:, None] * own[None]
         over_b = matrix[:n_dims, :n_dims]
