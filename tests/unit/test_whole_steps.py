@@ -340,6 +340,13 @@ def test_degrees_that_are_proposed_pass_every_check(
         _plan(tmp_path, f"parallelism={{{corrected}, ep: 8}}", text=ROOMY)
 
 
+def test_what_would_fit_the_memory_stands_on_the_dimensions(tmp_path: Path) -> None:
+    """dp 24 would not, behind tp 16."""
+    with pytest.raises(Infeasible, match=r"does not fit.*it would fit with zero: 2") as caught:
+        _plan(tmp_path, "parallelism={tp: 16, dp: 96, ep: 8}", text=ROOMY)
+    assert "dp: 24" not in str(caught.value)
+
+
 def _as_a_loop(training: ModelTraining) -> str:
     """The overlap of each axis in the language of loops."""
     stolen, shares = training.trained.constants.stolen_fraction, training.trained.strategy.overlap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -165,6 +165,14 @@ class WholeStep:
         other = fix or "change more than two degrees, with ep and interleave, or the topology"
         return SpecError(replace(error.faults[0], fix=other))
 
+    def stands(self, topology: Topology, strategy: Strategy) -> bool:
+        """Whether the groups of another strategy have a place on the dimensions."""
+        try:
+            placed_groups(topology, _numbers(strategy), self._degrees.order or DEFAULT_ORDER)
+        except SpecError:
+            return False
+        return True
+
     def _standing(self, topology: Topology, change: Mapping[str, int]) -> Standing:
         """What becomes of the strategy with other degrees."""
         try:
@@ -311,7 +319,12 @@ class WholeStep:
 
 
 def refuse_too_large(
-    use: MemoryUse, name: str, limit: str = "", *, place: Place | None = None
+    use: MemoryUse,
+    name: str,
+    limit: str = "",
+    *,
+    place: Place | None = None,
+    stands: Callable[[Strategy], bool] | None = None,
 ) -> None:
     """Refuse a model that does not fit its NPUs (C19).
 
@@ -326,7 +339,7 @@ def refuse_too_large(
     has = f", above {limit}" if limit else f" and has {room}"
     fixes = [
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
-        for one in use.fixes()
+        for one in use.fixes(stands)
     ]
     fix = ", or with ".join(fixes) or "NPUs with more memory"
     anyway = "" if limit else ". 'memory: ignore' computes it anyway"
@@ -362,6 +375,6 @@ def refuse_over(
         refuse_too_large(within, one.workload.name, f"the rule {rule!r}", place=place)
 
 
-def _numbers(degrees: DegreesSpec) -> dict[str, int]:
+def _numbers(degrees: DegreesSpec | Strategy) -> dict[str, int]:
     """Degrees of every axis."""
-    return {axis: getattr(degrees, axis) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
+    return {axis: int(getattr(degrees, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
