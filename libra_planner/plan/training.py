@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError, refuse
@@ -117,7 +118,8 @@ class TrainingBuilder(FaultCollector):
             raise type(error)(*map(self._of_the_plan, error.faults)) from None
         if self.holds_memory and self.entry.memory == "refuse":
             place = self.document.place((*self.prefix, "parallelism"))
-            whole.refuse_too_large(step.memory, path.stem, place=place)
+            stands = partial(step.stands, network.topology)
+            whole.refuse_too_large(step.memory, path.stem, place=place, stands=stands)
         return PlannedTraining(training, step.notes(training), step.words())
 
     def _training(

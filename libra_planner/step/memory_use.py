@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,7 +99,7 @@ class MemoryUse(Frozen):
             "fused kernel keeps no scores: none is faster, full frees more",
         )
 
-    def fixes(self) -> tuple[Suggestion, ...]:
-        """What would make it fit; none where it does, or where nothing does."""
+    def fixes(self, stands: Callable[[Strategy], bool] | None = None) -> tuple[Suggestion, ...]:
+        """What would make it fit and stands on a fabric; none where it does, or nothing does."""
         room = self.npu_memory_bytes or 0.0
-        return what_would_fit(self.model, self.strategy, room, habits=self.habits)
+        return what_would_fit(self.model, self.strategy, room, habits=self.habits, stands=stands)

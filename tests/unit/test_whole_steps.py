@@ -303,6 +303,50 @@ def test_what_no_model_can_be_split_into_is_refused(
         _plan(tmp_path, *settings, "global_batch=2048")
 
 
+ROOMY = """\
+workload: deepseek-v3
+global_batch: 12288
+npu: b200-sxm
+fabric:
+  topology: SW(8)_[SW(32)_SW(6)]
+  tiers: [node, leaf, spine]
+  scale_up: nvlink5-8
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s, taper(spine) == 1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("degrees", "wrong", "fix", "corrected"),
+    [
+        (
+            "tp: 16, pp: 4, dp: 24",
+            "24 NPUs still to place",
+            "dp 16 and pp 6",
+            "tp: 16, pp: 6, dp: 16",
+        ),
+        ("tp: 16, pp: 4, dp: 16", "= 1024 NPUs", "pp 6", "tp: 16, pp: 6, dp: 16"),
+        ("tp: 24, pp: 4, dp: 16", "the 128 heads", "tp 32 and pp 3", "tp: 32, pp: 3, dp: 16"),
+        ("tp: 7, dp: 11, pp: 13", "= 1001 NPUs", "change more than two degrees", ""),
+    ],
+)
+def test_degrees_that_are_proposed_pass_every_check(
+    tmp_path: Path, degrees: str, wrong: str, fix: str, corrected: str
+) -> None:
+    """Not the NPUs alone: the dimensions, heads, layers, the batch and the memory, too."""
+    with pytest.raises(SpecError, match=rf"{wrong}.*; (write )?{fix}($|, with)"):
+        _plan(tmp_path, f"parallelism={{{degrees}, ep: 8}}", text=ROOMY)
+    if corrected:
+        _plan(tmp_path, f"parallelism={{{corrected}, ep: 8}}", text=ROOMY)
+
+
+def test_what_would_fit_the_memory_stands_on_the_dimensions(tmp_path: Path) -> None:
+    """dp 24 would not, behind tp 16."""
+    with pytest.raises(Infeasible, match=r"does not fit.*it would fit with zero: 2") as caught:
+        _plan(tmp_path, "parallelism={tp: 16, dp: 96, ep: 8}", text=ROOMY)
+    assert "dp: 24" not in str(caught.value)
+
+
 def _as_a_loop(training: ModelTraining) -> str:
     """The overlap of each axis in the language of loops."""
     stolen, shares = training.trained.constants.stolen_fraction, training.trained.strategy.overlap

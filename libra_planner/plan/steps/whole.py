@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from libra_planner.errors import Fault, Infeasible, Place, SpecError, unknown_name
+from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
 from libra_planner.plan.npus import (
     CatalogueNpuSpec,
@@ -16,6 +17,7 @@ from libra_planner.plan.npus import (
     catalogue_npu,
     npu_kernels,
 )
+from libra_planner.plan.steps.repairs import Standing, change_that_stands
 from libra_planner.plan.steps.strategies import (
     DegreesSpec,
     ExchangesSpec,
@@ -36,7 +38,7 @@ from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, format_bytes
 from libra_planner.workload.clock import STEP_CONSTANTS, training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
-from libra_planner.workload.operations import Covers, Workload
+from libra_planner.workload.operations import Covers, Group, Workload
 from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups, refuse_other_npus
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
@@ -112,14 +114,12 @@ class WholeStep:
         """
         self._refuse_part()
         degrees = self._degrees
-        numbers = {axis: getattr(degrees, axis) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
-        order = degrees.order or DEFAULT_ORDER
+        numbers, order = _numbers(degrees), degrees.order or DEFAULT_ORDER
         refuse_unplaceable_experts(self.model, network.topology, numbers, order)
-        refuse_other_npus(network.topology, numbers, order)  # The cause of other faults.
-        strategy = self.strategy
-        refuse_impossible(self.model, strategy)
-        refuse_unschedulable(strategy)
-        groups = placed_groups(network.topology, numbers, order)
+        try:
+            strategy, groups = self._placed(network.topology, degrees)
+        except SpecError as error:
+            raise self._corrected(error, network.topology) from None
         library, kernels = self.library, self.kernels
         said = self.entry.exchanges or ExchangesSpec()
         ways = said.formats(library.formats), said.habits(library.habits)
@@ -140,6 +140,47 @@ class WholeStep:
         if self._own is None:
             return found
         return replace(found, own_errors=self._own.step_bands, system=self._own.label)
+
+    def _placed(
+        self, topology: Topology, degrees: DegreesSpec
+    ) -> tuple[Strategy, dict[str, Group]]:
+        """A strategy that can run, and its groups on the dimensions."""
+        numbers, order = _numbers(degrees), degrees.order or DEFAULT_ORDER
+        refuse_other_npus(topology, numbers, order)  # The cause of other faults.
+        strategy = self._strategy_of(degrees)
+        refuse_impossible(self.model, strategy)
+        refuse_unschedulable(strategy)
+        return strategy, placed_groups(topology, numbers, order)
+
+    def _corrected(self, error: SpecError, topology: Topology) -> SpecError:
+        """The same error, with degrees that pass all other checks, too."""
+        paths = ["parallelism"]
+        if self._degrees.order is None:  # In another order, its order may be what is wrong.
+            paths += ["parallelism.tp", "parallelism.cp", "parallelism.dp"]
+        is_of_them = len(error.faults) == 1 and error.faults[0].path in paths
+        if not is_of_them or self.entry.global_batch is None:
+            return error
+        dense = {axis: getattr(self._degrees, axis) for axis in DEFAULT_ORDER}
+        fix = change_that_stands(dense, topology.n_npus, partial(self._standing, topology))
+        other = fix or "change more than two degrees, with ep and interleave, or the topology"
+        return SpecError(replace(error.faults[0], fix=other))
+
+    def stands(self, topology: Topology, strategy: Strategy) -> bool:
+        """Whether the groups of another strategy have a place on the dimensions."""
+        try:
+            placed_groups(topology, _numbers(strategy), self._degrees.order or DEFAULT_ORDER)
+        except SpecError:
+            return False
+        return True
+
+    def _standing(self, topology: Topology, change: Mapping[str, int]) -> Standing:
+        """What becomes of the strategy with other degrees."""
+        try:
+            strategy, _ = self._placed(topology, self._degrees.model_copy(update=change))
+        except SpecError:
+            return Standing.REFUSED
+        fits = self._memory_of(strategy).fits
+        return Standing.OVER_MEMORY if fits is False else Standing.RUNS
 
     def _refuse_part(self) -> None:
         """Refuse models without embedding and logits: kernels are those of a whole step (C21)."""
@@ -218,6 +259,10 @@ class WholeStep:
     @cached_property
     def strategy(self) -> Strategy:
         """Degrees, batch and the rest."""
+        return self._strategy_of(self._degrees)
+
+    def _strategy_of(self, degrees: DegreesSpec) -> Strategy:
+        """With the plan's batch, and the library's defaults."""
         batch = self.entry.global_batch
         if batch is None:
             fix = "add e.g. 'global_batch: 1536' (sequences per step)"
@@ -226,13 +271,16 @@ class WholeStep:
             )
             raise SpecError(got)
         overlap = self.entry.overlap
-        return plan_strategy(self.library, self._degrees, batch, self._npu.data_type, overlap)
+        return plan_strategy(self.library, degrees, batch, self._npu.data_type, overlap)
 
     @cached_property
     def memory(self) -> MemoryUse:
         """What it needs on an NPU."""
+        return self._memory_of(self.strategy)
+
+    def _memory_of(self, strategy: Strategy) -> MemoryUse:
         room = self._npu.memory or self._catalogue_npu.memory_GB * BYTES_PER_GB
-        return MemoryUse(self.model, self.strategy, self.library.memory, room)
+        return MemoryUse(self.model, strategy, self.library.memory, room)
 
     def notes(self, training: ModelTraining) -> tuple[str, ...]:
         """What the step takes for granted, for people."""
@@ -271,7 +319,12 @@ class WholeStep:
 
 
 def refuse_too_large(
-    use: MemoryUse, name: str, limit: str = "", *, place: Place | None = None
+    use: MemoryUse,
+    name: str,
+    limit: str = "",
+    *,
+    place: Place | None = None,
+    stands: Callable[[Strategy], bool] | None = None,
 ) -> None:
     """Refuse a model that does not fit its NPUs (C19).
 
@@ -286,7 +339,7 @@ def refuse_too_large(
     has = f", above {limit}" if limit else f" and has {room}"
     fixes = [
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
-        for one in use.fixes()
+        for one in use.fixes(stands)
     ]
     fix = ", or with ".join(fixes) or "NPUs with more memory"
     anyway = "" if limit else ". 'memory: ignore' computes it anyway"
@@ -320,3 +373,8 @@ def refuse_over(
             raise Infeasible(f"{place}: {got}; change its lower limit")
         within = replace(one.memory, npu_memory_bytes=limits.most_bytes)
         refuse_too_large(within, one.workload.name, f"the rule {rule!r}", place=place)
+
+
+def _numbers(degrees: DegreesSpec | Strategy) -> dict[str, int]:
+    """Degrees of every axis."""
+    return {axis: int(getattr(degrees, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}

@@ -45,6 +45,7 @@ def what_would_fit(
     npu_memory_bytes: float,
     *,
     habits: MemoryHabits = MEGATRON_MEMORY,
+    stands: Callable[[Strategy], bool] | None = None,
 ) -> tuple[Suggestion, ...]:
     """Changes that make one strategy fit.
 
@@ -57,6 +58,7 @@ def what_would_fit(
     ----------
     model, strategy, habits : as :func:`~libra_planner.workload.memory.npu.memory`; one strategy.
     npu_memory_bytes : of the NPU.
+    stands : whether the groups of a strategy stand on a fabric; ``None`` where none is known.
 
     Examples
     --------
@@ -75,7 +77,10 @@ def what_would_fit(
         return ()
 
     def gone(start: Strategy, direction: _Direction) -> Suggestion | None:
-        return _gone(model, start, direction, npu_memory_bytes, habits)
+        def standing(model: Transformer, one: Strategy) -> _Steps:
+            return (step for step in direction(model, one) if stands is None or stands(step[1]))
+
+        return _gone(model, start, standing, npu_memory_bytes, habits)
 
     alone = [gone(strategy, direction) for direction in _DIRECTIONS]
     found = tuple(one for one in alone if one and one.memory.fits(npu_memory_bytes))
