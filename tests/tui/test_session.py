@@ -185,7 +185,7 @@ def test_a_plan_without_an_optimum_says_the_whole_reason() -> None:
     [fault] = read_plan(plan, settings).faults
     assert str(fault) == str(whole.value)
     assert len(str(fault)) > 300
-    assert "'taper(dim3) >= 1'" in str(fault)
+    assert "'taper(spine) >= 1'" in str(fault)
 
 
 def test_what_is_missing_is_being_read_or_has_faults(plan_file: Path) -> None:

@@ -201,7 +201,7 @@ def test_what_does_not_go_together(plan: Path) -> None:
 
 def test_open_uplinks_say_how_to_bound_them(plan: Path) -> None:
     problem = lp.load_plan(plan, "constraints=['node <= 450 GB/s', 'leaf <= 50 GB/s']")
-    with pytest.raises(IllPosed, match=r"'taper\(dim3\) >= 1' and 'taper\(dim4\) >= 1'"):
+    with pytest.raises(IllPosed, match=r"'taper\(spine\) >= 1' and 'taper\(core\) >= 1'"):
         lp.optimize(problem)
 
 

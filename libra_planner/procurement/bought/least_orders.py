@@ -121,7 +121,7 @@ def change_usd_at(bill: Bill, offer: Quote, counts: Quote) -> Decimal:
     ...     print(change_usd_at(bill, bulk, ours))
     -70000.00
     -55000.00
-    0
+    0.00
     """
     if not offer.moq:
         return moved_usd(bill, offer, counts) or ZERO
