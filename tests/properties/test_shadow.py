@@ -66,13 +66,9 @@ def _slope(
     return np.array(slope, dtype=float) * unit, 1e-6 * np.array(scale, dtype=float) * unit
 
 
-def _is_straight(
-    slope: np.ndarray, none: np.ndarray, nearer: tuple[np.ndarray, np.ndarray] | None
-) -> bool:
-    """Whether a hundredth of the move has the same slope: no other bound is that near."""
-    if nearer is None:
-        return False
-    return bool((np.abs(nearer[0] - slope) <= 1e-3 * np.abs(slope) + none).all())
+def _near(slope: np.ndarray, none: np.ndarray) -> np.ndarray:
+    """How far from a slope a price may be."""
+    return 1e-3 * np.abs(slope) + none
 
 
 def _check(case: tuple[Problem, Collectives]) -> None:
@@ -93,10 +89,16 @@ def _check(case: tuple[Problem, Collectives]) -> None:
                 continue
             assert entry is not None, (name, side, expected)
             slope, none = expected
-            if not _is_straight(slope, none, _slope(base, case, name, sign, _MOVE / 100)):
+            price, allowed = np.array([entry.d_step_time_s, entry.d_cost_usd]), _near(slope, none)
+            if (np.abs(price - slope) <= allowed).all():
                 continue
-            error = np.abs(np.array([entry.d_step_time_s, entry.d_cost_usd]) - slope)
-            assert (error <= 1e-3 * np.abs(slope) + none).all(), (entry, slope)
+            # Another bound is nearer than the move: the price lies between none and the steepest.
+            nearer = _slope(base, case, name, sign, _MOVE / 100)
+            assert nearer is not None, (entry, slope)
+            steepest, allowed = nearer[0], _near(nearer[0], none)
+            assert (np.abs(steepest - slope) > _near(slope, none)).any(), (entry, slope)
+            assert (price <= np.maximum(steepest, 0) + allowed).all(), (entry, steepest)
+            assert (price >= np.minimum(steepest, 0) - allowed).all(), (entry, steepest)
 
 
 _no_shrinking = random_cases(8, phases=[Phase.explicit, Phase.reuse, Phase.generate])
