@@ -53,6 +53,9 @@ _OWN_NAMES = {
 """The same of functions that have that argument."""
 _PHRASES = {
     "give the -o of sweep run": "give the directory of lp.sweep",
+    "give -o a new directory": "give another directory",
+    "give -o another path": "give another directory",
+    "add --force to replace it": "add overwrite=True to replace it",
     "separate them by spaces": "write a list of them",
     "libra-planner sweep run takes it": "lp.sweep(FILE, DIRECTORY) runs it",
     "libra-planner optimize takes it": "lp.load_plan reads it",

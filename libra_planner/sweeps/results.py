@@ -231,9 +231,24 @@ class Results:
 
     @cached_property
     def n_billed(self) -> int:
-        """Designs with a bill, and the time on what it buys."""
+        """Designs that have a bill, of what they ask for, and the time on what it buys."""
         has_bills = {"bill_usd", "billed_step_time_s"} <= {*self.columns}
-        return self._count("bill_usd") if has_bills else 0
+        if not has_bills:
+            return 0
+        return self._count(f"CASE WHEN {self._is_sold} THEN bill_usd END")
+
+    @property
+    def n_unsold(self) -> int:
+        """Designs without a rank, as nobody sells their servers."""
+        return len(self.over_server) if self._is_sold != "true" else 0
+
+    @cached_property
+    def _is_sold(self) -> str:
+        """Whether somebody sells the servers of a design, in SQL; all count where none is sold."""
+        if cols.OVER_SERVER not in self.columns:
+            return "true"
+        sold = f"coalesce({cols.OVER_SERVER}, 0) <= 0"
+        return sold if self._count(f"CASE WHEN {sold} THEN bill_usd END") else "true"
 
     @cached_property
     def over_rule(self) -> frozenset[int]:
@@ -262,7 +277,8 @@ class Results:
         if self.by == "ideal":
             return _OPTIMAL
         needed = self.need("bill_usd" if self.by == _BILL else cols.EFFECTIVE, "--by")
-        has_cost = f" AND {self.cost_column} IS NOT NULL" if self.n_billed else ""
+        has_cost = f" AND {self.cost_column} IS NOT NULL AND {self._is_sold}"
+        has_cost *= bool(self.n_billed)
         return f"{_OPTIMAL} AND {needed} IS NOT NULL{has_cost}"
 
     @cached_property

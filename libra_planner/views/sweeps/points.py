@@ -240,6 +240,15 @@ class Points:
         return bool(self.rows[i].get(OVER_SERVER))
 
     @cached_property
+    def unsold(self) -> frozenset[int]:
+        """Such designs among others that are sold: their bills have no rank."""
+        if self.cost != "bill_usd":
+            return frozenset()
+        found = frozenset(i for i in range(len(self.rows)) if self.is_unsold(i))
+        billed = {i for i, row in enumerate(self.rows) if _is_number(row["bill_usd"])}
+        return found if billed - found else frozenset()
+
+    @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
         """The designs that no other one beats in time and cost, fastest first, of each work."""
         return {work: self._front(places) for work, places in self._ranked.items()}
@@ -251,6 +260,8 @@ class Points:
             return {}
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(self.rows):
+            if i in self.unsold:
+                continue
             if all(_is_number(row[name]) for name in (self.time, self.cost) if name):
                 found.setdefault(tuple(row[name] for name in self.apart), []).append(i)
         return found
