@@ -226,7 +226,8 @@ def offered_domains(problem: Problem, npus: Sequence[str]) -> Iterator[tuple[str
     known = catalogue()
     for name in npus:
         found = npu_named(name, known.npus)
-        for one in known.npus[found].scale_up if found else ():
-            domain = scale_up_domain(one)
+        if not found:
+            continue
+        for domain in map(scale_up_domain, known.npus[found].scale_up):
             if domain.fault(problem.topology) is None:
                 yield found, domain
