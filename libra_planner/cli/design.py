@@ -98,6 +98,9 @@ def _print_routed(options: argparse.Namespace, opened: OpenedPlan, searched: Sea
 
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
+    if options.bandwidth is None:
+        fix = "write --bandwidth B1,B2,..., GB/s of every dimension; 'optimize' finds the best"
+        raise SpecError.at(options.plan, "got no --bandwidth", "expected a vector", fix)
     place, opened = Place(f"{options.plan}: --bandwidth"), open_plan(options.plan, options.settings)
     chosen = chosen_design(opened, options.bandwidth, place, progress=search_progress())
     searched = chosen.searched

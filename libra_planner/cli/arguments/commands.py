@@ -133,7 +133,7 @@ def _optimize() -> Arguments:
 
 
 def _evaluate() -> Arguments:
-    return *_PLAN, text("--bandwidth", "B1,B2,...", BANDWIDTH, required=True)
+    return *_PLAN, text("--bandwidth", "B1,B2,...", f"{BANDWIDTH}; or behind the plan: PLAN@B1,B2")
 
 
 def _check() -> Arguments:
