@@ -659,6 +659,9 @@ def test_of_several_designs_their_steps_stay_as_long() -> None:
 
 def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -> None:
     """At 4:1 servers anywhere cross the spines: the same as a report of plans that say random."""
+    from dataclasses import replace
+
+    from libra_planner.procurement.bought.placements import placement_points
     from libra_planner.procurement.readiness import open_points
     from libra_planner.views.report.compose import report_payload
 
@@ -690,6 +693,15 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
             if row[0].value == "Placement of a job's servers"
         )
         assert assumed.startswith(f"{own}: servers of a job")
+    # Strategies that were searched stay: the option that searches anew is no word of a first page.
+    one = found.candidates[0]
+    searched = replace(one, proposal=replace(one.proposal, found=object()))
+    kept = replace(found, candidates=(searched, *found.candidates[1:]))
+    anew = "; --set fabric.realization.placement=random searches them anew"
+    said = f"with placement random of a job's servers and the same strategies {then}: ask how"
+    [short], [full] = (placement_points(kept, is_brief=x) for x in (True, False))
+    assert short.startswith(said)
+    assert full == short + anew
     made = report_payload(found, [])
     otherwise = {"placement": "random", "design": "A", "ties": ["B"]}
     said = {"placement": ["contiguous"], "otherwise": otherwise}

@@ -115,13 +115,18 @@ def kept_text(comparison: Comparison) -> str:
     return " and the same strategies" if is_open else ""
 
 
-def placement_points(comparison: Comparison) -> Iterator[str]:
-    """That another placement decides for another design, in words."""
+def placement_points(comparison: Comparison, *, is_brief: bool = False) -> Iterator[str]:
+    """That another placement decides for another design, in words.
+
+    Parameters
+    ----------
+    is_brief : without the option that searches strategies anew.
+    """
     then, kept = at_other_placement(comparison), kept_text(comparison)
     if then is not None and then.chosen != comparison.chosen:
         placement = other_placement(comparison.candidates)
         anew = f"; --set fabric.realization.placement={placement} searches them anew"
         yield (
             f"with placement {placement} of a job's servers{kept} {then_text(comparison, then)}: "
-            f"ask how the cluster's scheduler places jobs{anew if kept else ''}"
+            f"ask how the cluster's scheduler places jobs{'' if is_brief or not kept else anew}"
         )

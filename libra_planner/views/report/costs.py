@@ -107,7 +107,8 @@ def money_side_by_side(comparison: Comparison) -> Table | None:
     last = [round_usd(one.bill.total_usd, group_cell(one, "total")) for one in designs]
     before = " before tax" if designs[0].bill.tax_fraction else ""
     headings = ["Group, $", *(one.letter for one in designs)]
-    caption, total = "What the prices are made of", [f"Price of everything{before}", *last]
+    caption = "What the prices are made of"
+    total: list[Value] = [f"Price of everything{before}", *last]
     return cells.table("money-by-group", caption, headings, rows, total=total, note=_SPARES_NOTE)
 
 

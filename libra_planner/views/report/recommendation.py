@@ -133,7 +133,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
     yield from filter(None, [placement_text(comparison)])
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
-    yield from (f"Open: {text}." for text in placement_points(comparison))
+    yield from (f"Open: {text}." for text in placement_points(comparison, is_brief=True))
     yield from (*choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
     yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
