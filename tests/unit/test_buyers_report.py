@@ -18,7 +18,7 @@ import pytest
 from libra_planner.procurement.advice import offers_in_hand, tied, untold
 from libra_planner.procurement.bought.rewirings import _plural
 from libra_planner.procurement.readiness import short_cage_texts
-from libra_planner.units import short_usd
+from libra_planner.units import format_time, short_usd
 from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.compose import documents, report
 from libra_planner.views.report.decision import decision_section
@@ -702,6 +702,9 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
     [short], [full] = (placement_points(kept, is_brief=x) for x in (True, False))
     assert short.startswith(said)
     assert full == short + anew
+    told = ", ".join(f"{x} {format_time(time_s)}" for x, time_s in zip("AB", times_s, strict=True))
+    [routing] = (x for x in report(found, {}).sections if x.key == "check")
+    assert f"Step times with placement random: {told}." in routing.paragraphs
     made = report_payload(found, [])
     otherwise = {"placement": "random", "design": "A", "ties": ["B"]}
     said = {"placement": ["contiguous"], "otherwise": otherwise}

@@ -12,7 +12,7 @@ from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Value, number, percent
 from libra_planner.views.phases import algorithm_lines, send_notes
-from libra_planner.views.report.routed.placing import placement_text
+from libra_planner.views.report.routed.placing import placement_text, placement_times_text
 from libra_planner.views.spread import mean_text
 
 
@@ -51,7 +51,7 @@ def _paragraphs(
             "FIM beside an efficiency of 100% costs nothing: it counts idle links, too. Where few "
             "flows cross many links most stay idle, and the others have room for theirs."
         )
-    yield from filter(None, [placement_text(comparison)])
+    yield from filter(None, [placement_text(comparison), placement_times_text(comparison)])
     said: list[tuple[str, str]] = []
     for one in comparison.candidates:
         if one.check is None:

@@ -53,6 +53,16 @@ def placement_text(comparison: Comparison) -> str:
     return f"{text}, and {then_text(comparison, then)}." if is_told else f"{text}."
 
 
+def placement_times_text(comparison: Comparison) -> str:
+    """Step times of all designs at the other placement; empty where nobody has them."""
+    then = at_other_placement(comparison)
+    if then is None or len(then.candidates) == 1:
+        return ""
+    times = (f"{one.letter} {format_time(one.step_time_s)}" for one in then.candidates)
+    where = f"{other_placement(comparison.candidates)}{kept_text(comparison)}"
+    return f"Step times with placement {where}: {', '.join(times)}."
+
+
 def placement_row(comparison: Comparison) -> Iterator[list[Value]]:
     """What the other placement decides, as a row of what would change the decision."""
     then = at_other_placement(comparison)
