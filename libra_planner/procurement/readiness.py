@@ -13,6 +13,7 @@ from libra_planner.plain_text import joined
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.bought.least_orders import least_order_texts
+from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.bought.rewirings import (
     first_text,
@@ -34,7 +35,8 @@ _MOST_ASSUMED = 0.5
 def blocked(comparison: Comparison) -> tuple[str, ...]:
     """Why nobody should sign for the design to buy; nothing where nothing is known against it.
 
-    Quotes and missing prices of the other designs count, too: what to buy rests on them.
+    Quotes and missing prices of the other designs count, too: what to buy rests on them. Orders
+    below a least order count of this design alone: they make no other one cheaper.
     """
     one = comparison.candidates[comparison.chosen]
     memories = one.proposal.problem.step.memories.values()
@@ -49,7 +51,7 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons[f"no price of {names}"] = bool(names)
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
-    return (*_of_quotes(used_in(comparison)), *found)
+    return (*_of_quotes(used_in(comparison)), *moq_texts(one), *found)
 
 
 def memory_texts(one: Candidate, of: str = "") -> Iterator[str]:
@@ -161,8 +163,7 @@ def _side(line: OrderLine) -> str:
 
 
 def order_texts(comparison: Comparison) -> Iterator[str]:
-    """Orders of the design to buy below a least order, and least orders that would cost less."""
-    yield from moq_texts(comparison.candidates[comparison.chosen])
+    """Least orders above the need of the design to buy that would cost less."""
     yield from least_order_texts(comparison, used_in(comparison))
 
 
@@ -208,6 +209,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         yield f"the step time of {one.letter} is not checked on its links"
     if text := unrouted_text(comparison):
         yield text
+    yield from placement_points(comparison)
     yield from free_ports_texts(comparison)
     yield from wiring_texts(comparison)
     yield from cage_texts(one)
@@ -347,6 +349,9 @@ def best_sprayed(comparison: Comparison) -> int | None:
     return min(worth, key=worth.__getitem__)
 
 
+NO_NPU = "NPU, where a plan names none"
+"""The quantity that plans which name an NPU do not rest on."""
+
 SPARES = "Spares"
 """The quantity whose money is a share of its lines."""
 
@@ -357,9 +362,7 @@ RACK_POWER = "Power of a rack"
 """The quantity that decides how many servers stand in a rack, where space does not."""
 
 QUANTITIES: Mapping[str, Callable[[Candidate, Line], bool]] = {
-    "NPU, where a plan names none": lambda one, x: (
-        x.part.kind == kinds.NPU and one.proposal.npu is None
-    ),
+    NO_NPU: lambda one, x: x.part.kind == kinds.NPU and one.proposal.npu is None,
     "Server": lambda _, x: x.part.kind == kinds.SERVER,
     RACKED: lambda one, x: x.tier in one.facility.racked_tiers,
     "Cable lengths": lambda _, x: x.part.kind in kinds.CABLING,
