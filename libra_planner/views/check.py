@@ -216,8 +216,13 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from plan_notes(plan.as_checked(checked.links.problem))
 
 
-def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
-    """Headline, step times, dimensions, parts, phases, what loses most, notes."""
+def check_blocks(
+    checked: CheckedPlan, hot: Iterable[Block], *, brief: bool = False
+) -> Iterator[Block]:
+    """Headline, step times, dimensions, parts, phases, what loses most, notes.
+
+    The brief form leaves out what single collectives, layers, links and parts are told of.
+    """
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
@@ -229,6 +234,16 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from contention_lines(checked.exposed)
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
+    if brief:
+        yield "--brief leaves out the tables of collectives, layers, links and parts"
+    else:
+        yield from _details(checked, hot)
+    yield from plan.note_lines(check_notes(checked))
+
+
+def _details(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
+    """What single collectives, layers, links and parts are told of."""
+    report = checked.report
     yield from slowed_blocks(report)
     yield from map(escape, floor_lines(report))
     yield from (*hot, "")
@@ -237,7 +252,6 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
         yield from ("", *algorithm_head(checked.links.problem))
         yield from map(escape, algorithm_lines(report))
         yield from comparison_blocks(report)
-    yield from plan.note_lines(check_notes(checked))
 
 
 def _headline(checked: CheckedPlan) -> Iterator[str]:
@@ -304,7 +318,11 @@ def _costs(report: CheckReport) -> str:
     routing = report.effective_step_time_s / report.spray_step_time_s - 1
     cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
     means = spread.mean_text(routing[: report.n_routings], _signed)
-    return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
+    said = f"The links cost {_signed(links)} step time, {cost}"
+    if _signed(links).startswith("-"):
+        shorter = f"On whole links the step is {-links:.2%} shorter"
+        said = f"{shorter} (NICs come whole, or sends find idle uplinks), {cost}"
+    return said + f" ({means})" * bool(means)
 
 
 def _signed(fraction: float) -> str:
