@@ -16,12 +16,8 @@ from libra_planner.procurement.advice import (
     offers_in_hand,
     price_rivals,
 )
-from libra_planner.procurement.bill import (
-    ZERO,
-    VolumeDiscount,
-    discounted_usd,
-    discounts_of_lines,
-)
+from libra_planner.procurement.bill import ZERO, VolumeDiscount
+from libra_planner.procurement.bought.discounts import discounted_usd, discounts_of_lines
 from libra_planner.procurement.bought.placements import is_placeable
 from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
