@@ -19,7 +19,7 @@ from libra_planner.errors import Infeasible, SpecError
 from libra_planner.processes import uncollected
 from libra_planner.reading.bundled import name_of
 from libra_planner.studies.checks import checked_design, checked_jobs
-from libra_planner.views import check as view
+from libra_planner.views.times import jobs as jobs_view
 
 
 def check(options: argparse.Namespace) -> None:
@@ -34,8 +34,8 @@ def check(options: argparse.Namespace) -> None:
         jobs = (*checked_jobs(options.plans, question, search_progress()), options.plans)
         answer(
             options,
-            partial(view.jobs_payload, *jobs, statistics=question.statistics),
-            view.jobs_blocks(*jobs),
+            partial(jobs_view.jobs_payload, *jobs, statistics=question.statistics),
+            jobs_view.jobs_blocks(*jobs),
         )
         return
     chosen = question.design(options.plan, search_progress())

@@ -16,7 +16,6 @@ from libra_planner.procurement.bought.cages import (
     open_module_texts,
     splitter_texts,
 )
-from libra_planner.procurement.bought.least_orders import least_order_texts
 from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.bought.rewirings import (
@@ -29,6 +28,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.terms.least_orders import least_order_texts
 from libra_planner.step.memory_use import MemoryUse, fit_text
 from libra_planner.units import short_usd
 
