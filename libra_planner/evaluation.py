@@ -438,14 +438,19 @@ def order(names: Sequence[str], values: Sequence[float]) -> str:
     return text
 
 
-def _any_reversed(values: Sequence[Sequence[float]]) -> bool:
-    """Whether two designs come one way by some values, and the other way by others."""
+def reversed_pairs(values: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """Designs by index that come one way by some values, and the other way by others.
+
+    >>> reversed_pairs([[1.0, 2.0, 3.0], [1.0, 4.0, 3.0]])
+    [(1, 2)]
+    """
+    found = []
     for i, j in itertools.combinations(range(len(values[0]) if values else 0), 2):
         pairs = [(one[i], one[j]) for one in values]
         ways = {x < y for x, y in pairs if abs(x - y) > _TIE * max(x, y)}
         if len(ways) > 1:
-            return True
-    return False
+            found.append((i, j))
+    return found
 
 
 def order_note(what: str, names: Sequence[str], values: Mapping[TimeModel, Sequence[float]]) -> str:
@@ -468,7 +473,7 @@ def order_note(what: str, names: Sequence[str], values: Mapping[TimeModel, Seque
     >>> order_note("fastest first", "AB", times)
     ''
     """
-    if not _any_reversed([*values.values()]):
+    if not reversed_pairs([*values.values()]):
         return ""
     by_order: dict[str, list[TimeModel]] = {}
     for model, figures in values.items():

@@ -29,7 +29,7 @@ from libra_planner.api.shown import (
 from libra_planner.api.training import OF_RUNS, argument_fault
 from libra_planner.errors import Fault, SpecError
 from libra_planner.frozen import Rows
-from libra_planner.inputs.plans import open_plan
+from libra_planner.inputs.plans import certain_words, open_plan
 from libra_planner.inputs.training.clusters import FEWEST_NPUS, Nics, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
 from libra_planner.inputs.training.planned import PlannedRun, planned_run, tapered
@@ -75,6 +75,7 @@ class Found(Rows[dict[str, Any]], Shown):
     result : of the search, with how much of it is proven.
     base : the plan; of a search without one what all strategies have in common.
     runs : of a search without a plan, the run with each strategy.
+    certain : the best strategy that certainly fits the memory, where the first may not; in words.
 
     Examples
     --------
@@ -86,6 +87,7 @@ class Found(Rows[dict[str, Any]], Shown):
     result: SearchResult
     base: Problem | PlannedRun
     runs: tuple[PlannedRun, ...] = ()
+    certain: str = ""
 
     table = "best"
 
@@ -129,9 +131,9 @@ class Found(Rows[dict[str, Any]], Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``search`` prints."""
         if isinstance(self.base, Problem):
-            yield from plan_blocks(self.base, self.result)
+            yield from plan_blocks(self.base, self.result, self.certain)
         else:
-            yield from search_blocks(self.base, self.result, list(self.runs))
+            yield from search_blocks(self.base, self.result, list(self.runs), self.certain)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``search --json`` prints."""
@@ -251,7 +253,8 @@ def search(
         if model:
             raise TypeError(f"search: got a plan and {', '.join(model)}, expected one of them")
         opened = opened_again(plan, "search")
-        return Found(opened.search(batches, n_best=n_best).run(None).completed(), opened.base)
+        result = opened.search(batches, n_best=n_best).run(None).completed()
+        return Found(result, opened.base, certain=opened.certain_words(result, batches))
     refuse_unknown("search", model, OF_SEARCH)
     missing = [name for name in ("model", "npu", "gpus") if model.get(name) is None]
     missing += [] if batches else ["global_batch"]
@@ -263,8 +266,7 @@ def search(
     except SpecError as error:
         raise type(error)(*map(argument_fault, error.faults)) from None
     found.result.completed()
-    runs = tuple(found.planned(one) for one in found.result.best)
-    return Found(found.result, found.base, runs)
+    return found.told
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,14 @@ class RunSearch:
     base: PlannedRun
     search: Search
     result: SearchResult
+
+    @property
+    def told(self) -> Found:
+        """What is told of it."""
+        best = self.result.best
+        room = self.base.npu_memory_bytes
+        certain = certain_words(self.search, best[0], room) if best else ""
+        return Found(self.result, self.base, tuple(map(self.planned, best)), certain)
 
     def planned(self, found: Candidate) -> PlannedRun:
         """The run with a strategy that was found."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from libra_planner.api.designs import Evaluated
@@ -57,7 +57,8 @@ def optimize(options: argparse.Namespace) -> None:
 
     plan = Plan.of_searched(options.plan, searched)
     found = Optimum.of_design(plan, solve(searched.problem))
-    blocks = found.blocks(_zero_1(opened, searched))
+    others = opened.certain_words(searched.found), opened.zero_1_words(searched.found)
+    blocks = found.blocks(filter(None, others))
     then = _then(options.plan, given, found)
     answer(options, found.to_dict, blocks, with_source=True, then=then)
     judge_search(searched.found)
@@ -70,13 +71,6 @@ def _then(plan: str, settings: Sequence[str], found: Optimum) -> str:
     if any(busy_notes(found.solved_plan, found.bandwidth_bytes_per_s)):
         return command_on("optimize", plan, settings, *ON_LINKS.split())
     return command_on("check", plan, settings)
-
-
-def _zero_1(opened: OpenedPlan, searched: SearchedPlan) -> Iterator[str]:
-    """The best strategy of ZeRO 1, where the best of all is of ZeRO 2 or 3."""
-    words = opened.zero_1_words(searched.found)
-    if words:
-        yield words
 
 
 def _print_routed(options: argparse.Namespace, opened: OpenedPlan, searched: SearchedPlan) -> None:
@@ -98,6 +92,9 @@ def _print_routed(options: argparse.Namespace, opened: OpenedPlan, searched: Sea
 
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
+    if options.bandwidth is None:
+        fix = "write --bandwidth B1,B2,..., GB/s of every dimension; 'optimize' finds the best"
+        raise SpecError.at(options.plan, "got no --bandwidth", "expected a vector", fix)
     place, opened = Place(f"{options.plan}: --bandwidth"), open_plan(options.plan, options.settings)
     chosen = chosen_design(opened, options.bandwidth, place, progress=search_progress())
     searched = chosen.searched

@@ -30,16 +30,20 @@ from libra_planner.reading.document import (
 )
 from libra_planner.reading.models import validated
 from libra_planner.reading.rules import memory_limits
+from libra_planner.step.bands import MEMORY_ERROR_FRACTION
 from libra_planner.step.expression import Array
+from libra_planner.step.memory_use import MemoryUse, certain_bytes, is_certain
 from libra_planner.units import format_time
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
 from libra_planner.workload.placement import misfit_words, other_degree
 from libra_planner.workload.strategy import Strategy
 
 if TYPE_CHECKING:
-    from libra_planner.search.best import Progress, Search, SearchResult
+    from libra_planner.search.best import Candidate, Progress, Search, SearchResult
 
 KEY = "parallelism"
+CERTAIN = "--set memory=certain"
+"""How to ask for strategies that certainly fit."""
 
 
 def load_plan(
@@ -283,6 +287,13 @@ class OpenedPlan(Frozen):
             f"bandwidth: {KEY}: {strategy_words(other.strategy)}"
         )
 
+    def certain_words(self, found: SearchResult | None, global_batches: Sequence[int] = ()) -> str:
+        """The best strategy that certainly fits, where that found may not; else empty."""
+        if found is None or not found.best:
+            return ""
+        words = certain_words(self.search(global_batches), found.best[0], self._room_bytes)
+        return f"{words}; {CERTAIN} searches among such alone" if words else ""
+
     @cached_property
     def base(self) -> Problem:
         """The plan with degrees that suit any model, or its own, whatever memory they need."""
@@ -334,7 +345,7 @@ class OpenedPlan(Frozen):
 
     @property
     def _most_bytes(self) -> float:
-        """The tightest rule on memory."""
+        """The tightest rule on memory, or what certainly fits where the plan asks for that."""
         limits = [one for text in self._spec.constraints if (one := memory_limits(text))]
         if any(one.least_bytes for one in limits):
             got, expected = (
@@ -342,7 +353,16 @@ class OpenedPlan(Frozen):
                 "expected an upper limit: a search takes what fits",
             )
             raise SpecError(Fault(got, expected, "write memory <= 76 GB", "constraints"))
-        return min((one.most_bytes for one in limits), default=float("inf"))
+        room = self._room_bytes
+        is_held = self._spec.memory == "certain" and room is not None
+        certain = [certain_bytes(room)] if is_held and room is not None else []
+        return min([one.most_bytes for one in limits] + certain, default=float("inf"))
+
+    @property
+    def _room_bytes(self) -> float | None:
+        """Memory of an NPU; ``None`` where it is not known."""
+        memory = self.base.step.memory
+        return memory.npu_memory_bytes if isinstance(memory, MemoryUse) else None
 
     def _with(self, **changed: Any) -> Document:
         """The document with other values of some keys, which stand where they stood."""
@@ -403,6 +423,31 @@ def strategy_words(strategy: Strategy) -> str:
 
 def _flow(degrees: Mapping[str, Any]) -> str:
     return f"{{{', '.join(f'{key}: {str(value).lower()}' for key, value in degrees.items())}}}"
+
+
+def certain_words(search: Search, best: Candidate, room_bytes: float | None) -> str:
+    """The fastest strategy that certainly fits the memory, where the best may not; else empty.
+
+    Parameters
+    ----------
+    search, best : the search, and its best strategy, at whose bandwidth it is compared.
+    room_bytes : memory of an NPU; ``None`` where it is not known.
+    """
+    if room_bytes is None or is_certain(best.memory_bytes, room_bytes):
+        return ""
+    from libra_planner.search.rivals import fastest_within
+
+    other = fastest_within(search, best, certain_bytes(room_bytes))
+    if other is None:
+        return f"No strategy fits by {MEMORY_ERROR_FRACTION:.0%} or more"
+    n_steps = int(best.strategy.global_batch) / int(other.strategy.global_batch)
+    more = other.step_time_s * n_steps / best.optimum.step_time_s - 1
+    of = "" if n_steps == 1 else " a token"
+    return (
+        f"The fastest that fits by {MEMORY_ERROR_FRACTION:.0%} or more takes "
+        f"{format_time(other.step_time_s)} ({more:+.1%}{of}) at this bandwidth: "
+        f"{KEY}: {strategy_words(other.strategy)}"
+    )
 
 
 def search_words(found: SearchResult) -> str:

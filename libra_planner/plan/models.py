@@ -232,7 +232,8 @@ class TrainingSpec(Model):
     library : Whose defaults hold, such as megatron-core (default), fsdp, megatron-2021.
     overlap : Communication that hides behind compute, by axis; the rest is the library's.
     exchanges : Numbers and ways of exchanges, where they are not the library's.
-    memory : refuse (default): a model that does not fit its NPUs is infeasible; ignore: it is said.
+    memory : refuse (default): a model that does not fit its NPUs is infeasible; certain: also one
+        that fits by less than such figures are off; ignore: it is said.
     """
 
     workload: Text
@@ -243,7 +244,7 @@ class TrainingSpec(Model):
     library: Text | None = None
     overlap: OverlapSpec | None = None
     exchanges: ExchangesSpec | None = None
-    memory: Literal["refuse", "ignore"] = "refuse"
+    memory: Literal["refuse", "certain", "ignore"] = "refuse"
 
 
 class CommonSpec(FidelitySpec, QuoteKeys):

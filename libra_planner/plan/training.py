@@ -116,10 +116,12 @@ class TrainingBuilder(FaultCollector):
             training = step.training(network)
         except SpecError as error:
             raise type(error)(*map(self._of_the_plan, error.faults)) from None
-        if self.holds_memory and self.entry.memory == "refuse":
+        if self.holds_memory and self.entry.memory != "ignore":
             place = self.document.place((*self.prefix, "parallelism"))
             stands = partial(step.stands, network.topology)
-            whole.refuse_too_large(step.memory, path.stem, place=place, stands=stands)
+            is_certain = self.entry.memory == "certain"
+            refuse = whole.refuse_uncertain if is_certain else whole.refuse_too_large
+            refuse(step.memory, path.stem, place=place, stands=stands)
         return PlannedTraining(training, step.notes(training), step.words())
 
     def _training(

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
-from libra_planner.procurement.bought.least_orders import best_moved, change_usd_at, least_order
-from libra_planner.procurement.bought.twins import unequal
+from libra_planner.procurement.bought.twins import tied, unequal, weights_of
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import LEAST_SAVED, Comparison
 from libra_planner.procurement.readiness import quote_of, used_in
+from libra_planner.procurement.terms.least_orders import best_moved, change_usd_at, least_order
 
 MOST_STEPS = 4
 """Kinds of parts that are told one by one; the rest is one step more."""
@@ -291,40 +291,6 @@ def _in_hand(comparison: Comparison, offer: Quote, counts: Quote) -> HandOffer:
     return HandOffer(offer, counts, best_moved(comparison, moved), moved[comparison.chosen])
 
 
-def tied(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
-    """Designs that measured errors of step times do not tell from the best one (C23).
-
-    Parameters
-    ----------
-    best : its index.
-    with_prices : whether price times time ranks, of designs that keep the rules of their plan;
-        else the time.
-    """
-    designs, weights = comparison.candidates, _weights(comparison, with_prices=with_prices)
-    kept = comparison.eligible if with_prices else range(len(designs))
-    return [
-        i
-        for i, one in enumerate(designs)
-        if weights
-        and i != best
-        and i in kept
-        and designs[best].is_tied_with(one, weights=(weights[best], weights[i]))
-    ]
-
-
-def _weights(comparison: Comparison, *, with_prices: bool) -> list[float]:
-    """What step times are multiplied with to be compared; empty without times of the same work."""
-    designs, times_s = comparison.candidates, comparison.times_s
-    if times_s is None or not all(one.step_time_s for one in designs):
-        return []
-    # Times are of the same work: a token's, or steps that are alike.
-    per_step = [time_s / one.step_time_s for time_s, one in zip(times_s, designs, strict=True)]
-    return [
-        share * (float(one.bill.total_usd) if with_prices else 1.0)
-        for share, one in zip(per_step, designs, strict=True)
-    ]
-
-
 def untold(comparison: Comparison) -> list[int]:
     """Designs of which nobody can tell whether they are best, as step times have no band (C23).
 
@@ -332,7 +298,7 @@ def untold(comparison: Comparison) -> list[int]:
     than the time that they do not share.
     """
     best, designs, worth = comparison.chosen, comparison.candidates, comparison.worth
-    weights = _weights(comparison, with_prices=True)
+    weights = weights_of(comparison, with_prices=True)
     found = []
     for i in comparison.order if weights else ():
         one, pair = designs[i], (designs[best], designs[i])

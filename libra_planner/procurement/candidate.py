@@ -81,6 +81,20 @@ class SweptCheck:
 
 
 @dataclass(frozen=True)
+class PlacedCheck:
+    """The check of a design with the servers of a job placed otherwise than its plan says.
+
+    Parameters
+    ----------
+    placement : one of :data:`~libra_planner.allowed.PLACEMENTS`.
+    check : by the same policy and seeds.
+    """
+
+    placement: str
+    check: CheckReport = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A design that someone proposes to buy.
 
@@ -135,6 +149,7 @@ class Candidate:
         where that is what the design asks for.
     bought, bill, facility, bridges : parts, their cost, racks, and the linear model beside it.
     check : the links under a routing policy, where one was asked for.
+    placed_otherwise : the same at another placement, where that was asked for, too.
     n_tokens : of a training run.
     """
 
@@ -147,6 +162,7 @@ class Candidate:
     bridges: tuple[Bridge, ...] = field(repr=False)
     n_tokens: int
     check: CheckReport | None = field(default=None, repr=False)
+    placed_otherwise: PlacedCheck | None = field(default=None, repr=False)
 
     @property
     def letter(self) -> str:

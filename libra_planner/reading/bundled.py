@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from libra_planner.errors import DataNotFound, Fault, Place, UnknownName, close_names
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError, UnknownName, close_names
 
 
 class _Kind(NamedTuple):
@@ -187,6 +187,28 @@ def given_file(name: str | Path, kinds: Sequence[str] = PLANS) -> str:
     raise DataNotFound(Fault("got no such file", expected, fix, "", Place(text)))
 
 
+def design_parts(text: str) -> tuple[str, str]:
+    """The plan of a design, and what stands behind its last @; a file whose name has one is a file.
+
+    Raises
+    ------
+    SpecError
+        Where one of them is empty.
+
+    Examples
+    --------
+    >>> design_parts("plan.yaml@450,50"), design_parts("plan.yaml")
+    (('plan.yaml', '450,50'), ('plan.yaml', ''))
+    """
+    if "@" not in text or os.path.isfile(text):
+        return text, ""
+    plan, _, suffix = text.rpartition("@")
+    if not plan or not suffix:
+        fix = "write e.g. plan.yaml@300,100,75,25"
+        raise SpecError.at(text, f"got {text!r}", "expected PLAN@BANDWIDTHS", fix)
+    return plan, suffix
+
+
 def name_of(path: str | Path, kinds: Sequence[str] = PLANS) -> str:
     """What a user writes for a file: a bundled one's name, else its path.
 
@@ -211,7 +233,7 @@ def as_named(message: str, arguments: Sequence[str]) -> str:
     >>> as_named(f"{example('08_rails')}: --set npu: got 3", ["optimize", "08_rails"])
     '08_rails: --set npu: got 3'
     """
-    names_written = (one.partition("@")[0] for one in arguments)
+    names_written = (one.rpartition("@")[0] or one for one in arguments)
     plain = [one for one in names_written if one and not is_path(one) and "." not in one]
     kinds = (*PLANS, *SWEEPS, *FLOW_FABRICS, *FLOW_LISTS)
     try:

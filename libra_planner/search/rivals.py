@@ -1,4 +1,4 @@
-"""Strategies beside the best one: that may beat it on links, or that share less memory."""
+"""Strategies beside the best one: that may beat it on links, or that need less memory."""
 
 from __future__ import annotations
 
@@ -52,6 +52,17 @@ def rivals(
     return tuple(Rival(space.strategy(i), float(model_s[i])) for i in found)
 
 
+def fastest_within(search: Search, best: Candidate, most_bytes: float) -> Rival | None:
+    """The strategy with no more memory whose step is shortest; ``None`` where none has so little.
+
+    Parameters
+    ----------
+    search, best : the search and its best strategy, at whose bandwidth all are compared.
+    most_bytes : of an NPU.
+    """
+    return _fastest(search, best, np.arange(search.space.n), most_bytes)
+
+
 def fastest_with_zero(search: Search, best: Candidate, zero: int) -> Rival | None:
     """The strategy with one stage of ZeRO whose step is shortest; ``None`` where none fits.
 
@@ -61,12 +72,18 @@ def fastest_with_zero(search: Search, best: Candidate, zero: int) -> Rival | Non
     zero : the stage.
     """
     rows = np.flatnonzero(search.space.columns["zero"] == zero)
-    rows = rows[search.figures.memory_bytes(rows) <= search.npu_memory_bytes]
+    return _fastest(search, best, rows, search.npu_memory_bytes)
+
+
+def _fastest(search: Search, best: Candidate, rows: Index, most_bytes: float) -> Rival | None:
+    """The strategy of the shortest step, per token, among those with no more memory."""
+    most_bytes = min(most_bytes, search.npu_memory_bytes)
+    rows = rows[search.figures.memory_bytes(rows) <= most_bytes]
     if not len(rows):
         return None
     at_Bps = np.maximum(best.optimum.bandwidth_bytes_per_s, LEAST_BYTES_PER_S)
     times_s = search.figures.step_time_s(rows, at_Bps)
-    first = int(np.argmin(times_s))
+    first = int(np.argmin(times_s / search.tokens[rows]))
     return Rival(search.space.strategy(int(rows[first])), float(times_s[first]))
 
 

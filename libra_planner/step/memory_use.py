@@ -26,6 +26,15 @@ def is_certain(needed_bytes: float, room_bytes: float) -> bool:
     return abs(room_bytes - needed_bytes) >= MEMORY_ERROR_FRACTION * needed_bytes
 
 
+def certain_bytes(room_bytes: float) -> float:
+    """The most that a step may need and certainly fit an NPU.
+
+    >>> f"{certain_bytes(85.5e9):.4g}", is_certain(certain_bytes(85.5e9) - 1, 85.5e9)
+    ('7.991e+10', True)
+    """
+    return room_bytes / (1 + MEMORY_ERROR_FRACTION)
+
+
 def fit_text(use: MemoryUse, of: str = "") -> str:
     """What a step that fits its NPU leaves free, and whether that is certain, in words.
 

@@ -19,7 +19,7 @@ from libra_planner.inputs.plans import OpenedPlan, SearchedPlan, open_plan
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.candidate import SweptCheck
-from libra_planner.reading.bundled import given_file
+from libra_planner.reading.bundled import design_parts, given_file
 from libra_planner.reading.document import is_number, scalar
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
@@ -47,7 +47,8 @@ def bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Array:
     if len(parts) != n_dims:
         expected = f"expected {n_dims}, one for each dimension of {problem.topology}"
         fix = "separate GB/s by commas, innermost first"
-        raise SpecError.at(place, f"got {len(parts)} numbers", expected, fix)
+        got = f"got {len(parts)} number{'s' * (len(parts) != 1)}"
+        raise SpecError.at(place, got, expected, fix)
     values = [_gigabytes_per_s(part, place) for part in parts]
     return np.array(values) * BYTES_PER_S_PER_GBPS
 
@@ -236,17 +237,11 @@ def _labelled(text: str) -> tuple[str, str]:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Plan, and what stands behind the last @; a file whose name has one is a file."""
+    """Plan, and what stands behind the last @; a sweep's folder is neither."""
     if Path(text).is_dir():
         fix = f"name a row of the sweep, such as {text.rstrip('/')}:0"
         raise SpecError.at(text, "got a directory", "expected a plan or result", fix)
-    if "@" not in text or Path(text).is_file():
-        return text, ""
-    plan, _, suffix = text.rpartition("@")
-    if not plan or not suffix:
-        fix = "write e.g. plan.yaml@300,100,75,25"
-        raise SpecError.at(text, f"got {text!r}", "expected PLAN@BANDWIDTHS", fix)
-    return plan, suffix
+    return design_parts(text)
 
 
 def _row_plan(directory: str, row: int, scratch: Path) -> str:

@@ -31,6 +31,7 @@ from libra_planner.files import near_path
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
+from libra_planner.procurement.bought.placements import checked_otherwise
 from libra_planner.procurement.bought.refills import PLAN
 from libra_planner.procurement.bought.servers import server_with
 from libra_planner.procurement.candidate import (
@@ -159,7 +160,8 @@ class _Study:
         files: dict[InputFile, None] = {}
         pairs = zip(LETTERS, given, strict=False)
         designs = tuple(self._candidate(letter, design, files) for letter, design in pairs)
-        candidates = at_same_offers(designs)
+        tell = self.progress and partial(self.progress, "designs are checked at another placement")
+        candidates = checked_otherwise(at_same_offers(designs), tell)
         npus = catalogue.npu_catalogue
         files[input_file("parts catalogue", question.parts, catalogue.path)] = None
         files |= {input_file("parts catalogue, base", x.stem, x): None for x in catalogue.bases}

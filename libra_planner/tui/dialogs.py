@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, ClassVar
 
 from rich.console import RenderableType
@@ -19,6 +20,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Key, Resize
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
@@ -144,7 +146,7 @@ _ALSO = (
     ("Tab", "Next field or table; Shift+Tab the one before."),
     ("Escape", "Leave a field or close a panel; letters are commands again."),
     ("Enter", "In a table: open or load the row."),
-    ("/", "In a table: show the rows that have some words."),
+    ("/", "In a table: show the rows that have some words, or meet such as tp == 8."),
     ("> < !", "In a table: sort by the next column or the one before; turn the order round."),
 )
 
@@ -178,8 +180,21 @@ def _help_groups(seen: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     yield "Also", list(_ALSO)
 
 
+_SOON_S = 0.15
+"""After the last key; what is typed fast is told once."""
+
+
 class Prompt(Dialog):
-    """One line of text; ``check`` returns what is wrong with it; ``needed``: none is no answer."""
+    """One line of text.
+
+    Parameters
+    ----------
+    title, value, hint : on the border, to begin with, and below.
+    check : what is wrong with an answer; empty for nothing.
+    needed : whether none is no answer.
+    changed : told of what is typed, soon after; what is wrong with it. The panel stands at the
+        bottom, so that what it changes is seen.
+    """
 
     FOOT = "Enter accepts, Escape closes"
 
@@ -191,8 +206,12 @@ class Prompt(Dialog):
         hint: str = "",
         check: Callable[[str], str] = lambda _: "",
         needed: bool = False,
+        changed: Callable[[str], str] | None = None,
     ) -> None:
         super().__init__(title)
+        self._changed = changed
+        self._soon: Timer | None = None
+        self.set_class(changed is not None, "-low")
         self._value, self._hint, self._check, self._needed = value, hint, check, needed
 
     def contents(self) -> ComposeResult:
@@ -200,12 +219,26 @@ class Prompt(Dialog):
         yield Static(Text(self._hint, "dim"))
         yield Static("", classes="wrong", id="prompt-wrong")
 
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._soon is not None:
+            self._soon.stop()
+        if self._changed is not None and event.value != self._value:
+            self._value = event.value
+            self._soon = self.set_timer(_SOON_S, partial(self._tell, event.value))
+
+    def _tell(self, value: str) -> str:
+        """Tell of what is typed by now, and say what is wrong with it."""
+        wrong = self._check(value) or (self._changed(value) if self._changed else "")
+        self.query_one("#prompt-wrong", Static).update(Text(wrong))
+        self.refresh()  # Behind it rows may have changed.
+        return wrong
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        wrong = self._check(event.value)
-        if wrong:
-            self.query_one("#prompt-wrong", Static).update(Text(wrong))
-        else:
+        if self._soon is not None:
+            self._soon.stop()
+        if not self._tell(event.value):
             self.dismiss(None if self._needed and not event.value.strip() else event.value)
 
 

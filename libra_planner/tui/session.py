@@ -134,19 +134,19 @@ def _values(document: Document | None) -> dict[str, Any]:
 
 
 def search_words(what: str, done: int, n: int) -> str:
-    """How far a search for strategies is, by what its search counts.
+    """How far a search for strategies is, by what its search counts, for a line of 80 cells.
 
     >>> search_words("fabrics optimised", 43, 693)
-    '43 fabrics optimised, 650 strategies left'
+    '43 optimised, 650 left'
     >>> search_words("fabrics optimised, best so far 3.7 s", 4, 9)
-    '4 fabrics optimised, 5 strategies left, best so far 3.7 s'
+    '4 optimised, 5 left, best so far 3.7 s'
     >>> search_words("strategies have a bound", 1024, 55588)
     '1,024 of 55,588 strategies have a bound'
     """
     from libra_planner.search.best import OPTIMISED
 
     if what.startswith(OPTIMISED):
-        return f"{done:,} {OPTIMISED}, {n - done:,} strategies left{what.removeprefix(OPTIMISED)}"
+        return f"{done:,} optimised, {n - done:,} left{what.removeprefix(OPTIMISED)}"
     return f"{done:,} of {n:,} {what.replace(' that may', ' may')}"
 
 

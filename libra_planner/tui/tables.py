@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
+from libra_planner.errors import SpecError
 from libra_planner.tui.dialogs import Prompt
+
+if TYPE_CHECKING:
+    from libra_planner.sweeps.figures.typed import TypedTable
 
 _GAP = "  "
 """Between columns."""
@@ -17,29 +21,24 @@ _LEFT_OUT = "+{} w"
 """Said of columns that have no room, and of the key that shows them."""
 
 
-def wanted_rows(
-    rows: Sequence[Sequence[str]],
+def sorted_rows(
     keys: Sequence[Sequence[Any]],
-    words: str = "",
+    among: Sequence[int],
     column: int | None = None,
     *,
     falls: bool = False,
 ) -> list[int]:
-    """Indices of the rows that have all words, in order of a column; unknown values come last.
+    """Some rows by their index, in order of a column; unknown values come last.
 
-    >>> rows = [["a", "9 ms"], ["b", "1 s"], ["ab", "-"]]
     >>> keys = [["a", 9e-3], ["b", 1.0], ["ab", None]]
-    >>> wanted_rows(rows, keys, column=1, falls=True), wanted_rows(rows, keys, "A")
-    ([1, 0, 2], [0, 2])
+    >>> sorted_rows(keys, [0, 1, 2], 1, falls=True), sorted_rows(keys, [2, 0])
+    ([1, 0, 2], [2, 0])
     """
-    texts = (" ".join(row).casefold() for row in rows)
-    parts = words.casefold().split()
-    found = [i for i, text in enumerate(texts) if all(part in text for part in parts)]
     if column is None:
-        return found
-    known = [i for i in found if keys[i][column] is not None]
+        return list(among)
+    known = [i for i in among if keys[i][column] is not None]
     known.sort(key=lambda i: keys[i][column], reverse=falls)
-    return [*known, *(i for i in found if keys[i][column] is None)]
+    return [*known, *(i for i in among if keys[i][column] is None)]
 
 
 def kept_columns(widths: Sequence[int], spare: Sequence[int], room: int) -> list[int]:
@@ -82,6 +81,8 @@ class RowTable(DataTable[Text]):
         self._sorted: int | None = None
         self._falls, self._words = False, ""
         self._order: list[int] = []
+        self._among: Sequence[int] = ()
+        self._names: Sequence[str] = ()
         self._spare: Sequence[int] = ()
         self._has_all, self._filled_width = False, 0
 
@@ -92,6 +93,7 @@ class RowTable(DataTable[Text]):
         keys: Sequence[Sequence[Any]] | None = None,
         align: Callable[[str, int], str] = str.ljust,
         spare: Sequence[int] = (),
+        names: Sequence[str] = (),
     ) -> None:
         """Replace what it shows.
 
@@ -101,11 +103,15 @@ class RowTable(DataTable[Text]):
         keys : values that the columns are sorted by; the texts where they are not given.
         align : of all cells.
         spare : columns that a narrow table loses, in this order, before others.
+        names : other names of the columns, in filters.
         """
         if list(headers) != self._headers:
             self._sorted, self._falls, self._words = None, False, ""
         self._headers, self._texts, self._justified = list(headers), rows, align
         self._keys, self._order, self._spare = rows if keys is None else keys, [], spare
+        self._names, self._among = names, range(len(rows))
+        if self._choose_rows(self._words):
+            self._words = ""
         self._fill()
 
     @property
@@ -120,15 +126,14 @@ class RowTable(DataTable[Text]):
 
     def _fill(self) -> None:
         chosen = self.chosen
-        self._order = wanted_rows(
-            self._texts, self._keys, self._words, self._sorted, falls=self._falls
-        )
+        self._order = sorted_rows(self._keys, self._among, self._sorted, falls=self._falls)
         mark = "▼" if self._falls else "▲"
         headers = [f"{name}{mark if i == self._sorted else ''}" for i, name in
                    enumerate(self._headers)]  # fmt: skip
         shown = [self._texts[i] for i in self._order]
         widths = [max(map(len, column)) for column in zip(headers, *shown, strict=True)]
-        kept, self._filled_width = self._kept(widths), self.size.width
+        said = f"{_GAP}/{self._words}: {len(shown)} of {len(self._texts)}" if self._words else ""
+        kept, self._filled_width = self._kept(widths, len(said)), self.size.width
 
         def line(cells: Sequence[str]) -> Text:
             parts = (self._justified(cells[i], widths[i]) for i in kept)
@@ -137,8 +142,7 @@ class RowTable(DataTable[Text]):
         heading = line(headers)
         if len(kept) < len(headers):
             heading.append(f"{_GAP}{_LEFT_OUT.format(len(headers) - len(kept))}", "italic")
-        if self._words:
-            heading.append(f"{_GAP}/{self._words}: {len(shown)} of {len(self._texts)}", "italic")
+        heading.append(said, "italic")
         self.clear(columns=True)
         if not headers:
             return
@@ -147,9 +151,13 @@ class RowTable(DataTable[Text]):
             self.add_row(line(cells))
         self.choose(chosen)
 
-    def _kept(self, widths: Sequence[int]) -> list[int]:
-        """Columns that are shown: all that fit, and where some do not, room to say so."""
+    def _kept(self, widths: Sequence[int], n_said: int) -> list[int]:
+        """Columns that are shown: all that fit, and where some do not, room to say so.
+
+        What is said of a filter has room beside them, up to half of the width.
+        """
         room = self.size.width - 2 * self.cell_padding - self.styles.scrollbar_size_vertical
+        room -= min(n_said, room // 2)
         every = list(range(len(widths)))
         if self._has_all or room <= 0 or kept_columns(widths, self._spare, room) == every:
             return every
@@ -166,15 +174,42 @@ class RowTable(DataTable[Text]):
         self._fill()
 
     def action_filter(self) -> None:
-        """Show the rows that have some words; none shows all."""
+        """Show the rows that an expression lets through or that have some words, as it is typed."""
+        before = self._words
 
         def done(words: str | None) -> None:
-            if words is not None:
-                self._words = words.strip()
-                self._fill()
+            if words is None:
+                self._filter(before)
 
-        hint = "words that a row has; nothing shows all rows"
-        self.app.push_screen(Prompt("Filter", self._words, hint=hint), done)
+        example = self._typed.example
+        by = f"an expression such as {example}, or " if example else ""
+        hint = f"{by}words that a row has; nothing shows all rows"
+        self.app.push_screen(Prompt("Filter", before, hint=hint, changed=self._filter), done)
+
+    def _filter(self, words: str) -> str:
+        """Show the rows that a filter lets through; what is wrong with it, which leaves them."""
+        if words.strip() == self._words:
+            return ""
+        wrong = self._choose_rows(words.strip())
+        if not wrong:
+            self._words = words.strip()
+            self._fill()
+        return wrong
+
+    def _choose_rows(self, words: str) -> str:
+        """Which rows a filter lets through; all, or those before, where it is wrong."""
+        try:
+            self._among = self._typed.chosen(words)
+        except SpecError as error:
+            return str(error)
+        return ""
+
+    @property
+    def _typed(self) -> TypedTable:
+        """Itself, for filters."""
+        from libra_planner.sweeps.figures.typed import TypedTable
+
+        return TypedTable(self._headers, self._texts, self._names)
 
     def action_sort(self, by: int) -> None:
         """Sort by the next column; ! turns the order round."""

@@ -219,3 +219,26 @@ def test_text_behind_the_key_that_opens_its_field_is_not_lost(plan_file: Path) -
         assert driver.app.session.pins == []
 
     drive(plan_file, walk)
+
+
+def test_a_filter_chooses_rows_while_it_is_typed(plan_file: Path) -> None:
+    """A wrong one leaves them, and Escape brings back those before."""
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("3")
+        await driver.idle()
+        table = driver.app.screen.query_one("#frontier-list RowTable", RowTable)
+        table.focus()
+        n_rows, cheap = table.row_count, table._texts[2][table._headers.index("cost")].strip()
+        await burst(driver, "slash", *f"cost <= {cheap}")
+        await driver.pilot.pause(0.3)
+        n_cheap = table.row_count
+        assert 0 < n_cheap < n_rows
+        await burst(driver, *" and x")
+        await driver.pilot.pause(0.3)
+        assert "got the name 'x'" in str(driver.app.screen.query_one("#prompt-wrong").render())
+        assert table.row_count == n_cheap
+        await driver.press("escape")
+        assert table.row_count == n_rows
+
+    drive(plan_file, walk)

@@ -485,3 +485,32 @@ def test_a_dash_is_no_file_and_the_message_names_the_stream(command: list[str], 
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("-: got -, which is no file, expected a ")
     assert "write /dev/stdin to read it from a pipe, with absolute paths in it" in refused.err
+
+
+def test_a_design_stands_behind_its_plan_where_a_bandwidth_is_taken(run) -> None:
+    """As in report: ``PLAN@B1,B2``."""
+    vector = "300,100,75,25"
+    for command in ("evaluate", "check"):
+        flagged = run(command, "01_gpt3_4d", "--bandwidth", vector, "--json")
+        assert flagged.code == 0
+        assert run(command, f"01_gpt3_4d@{vector}", "--json").payload == flagged.payload
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("optimize 08_rails@1,2", "08_rails@1,2: got a design, expected a plan; write 08_rails; "),
+        ("search 08_rails@1,2", "evaluate, check and report take 08_rails@1,2"),
+        ("tui 08_rails@1,2", "got a design, expected a plan"),
+        ("sweep run a.yaml@1,2 -o o", "a.yaml@1,2: got a design, expected a sweep; write a.yaml"),
+        ("check 08_rails@1,2 --bandwidth 3,4", "got 1,2 here, and 3,4 elsewhere, expected one"),
+        ("check 08_rails 08_rails@1,2", "08_rails: got no vector here, and 1,2 elsewhere"),
+        ("check 08_rails@r.json", "got a result, expected 08_rails@B1,B2,... in GB/s; write"),
+        ("check 08_rails@", "got '08_rails@', expected PLAN@BANDWIDTHS"),
+        ("evaluate 08_rails", "08_rails: got no --bandwidth, expected a vector; write --bandwidth"),
+    ],
+)
+def test_a_design_where_none_is_taken_says_what_to_write(arguments: str, said: str, run) -> None:
+    result = run(*arguments.split())
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err

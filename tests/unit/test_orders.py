@@ -18,7 +18,7 @@ from libra_planner.procurement.advice import offers_in_hand
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.readiness import quote_of
 from libra_planner.units import short_usd
-from libra_planner.views.report.compose import documents, report_payload
+from libra_planner.views.report.compose import decision_lines, documents, report_payload
 from libra_planner.views.report.decision import decision_section
 from tests.comparisons import compared_by
 from tests.unit.test_procurement_workbook import Sheets, _cell_of, _same, _stored
@@ -104,8 +104,8 @@ def test_an_order_is_in_the_currency_of_its_quotes(comparison, files) -> None:
     assert euros["amount"] * 1.08 == pytest.approx(euros["usd"], rel=1e-6)
     assert by_seller[None, "USD"]["is_quoted"] is False
     said = next(text for text in _said(comparison) if "Orders" in text)
-    euro = f"Switches GmbH EUR {euros['amount'] / 1e6:.2f}M at 1.08 (rate of 2026-11-09) = "
-    assert f"{euro}${euros['usd'] / 1e6:.2f}M" in said
+    euro = f"Switches GmbH EUR {euros['amount']:,.2f} at 1.08 (rate of 2026-11-09) = "
+    assert f"{euro}${euros['usd']:,.2f}" in said
     page = files["report.html"]
     assert "Design A: order of Switches GmbH" in page
     assert "Unit price, JPY" in page
@@ -494,7 +494,9 @@ def test_terms_of_purchase_are_told_as_given_and_small_orders_are_open(tmp_path)
         "costs $1.38M more"
     )
     assert [x for x in recommendation["open_points"] if "moq" in x] == [told]
-    assert f"Open: {told}." in recommendation["sentences"]
+    assert recommendation["sentences"][0].startswith("Do not sign yet, for 2 reasons. ")
+    assert told in decision_section(found).points
+    assert not any(f"Open: {told}" in text for text in recommendation["sentences"])
     [offer] = (x for x in report_payload(found, [])["offers"] if x["item"] == "nic-400g")
     given = (2000, "30 days net", "DAP Austin")
     assert (offer["moq"], offer["payment_terms"], offer["incoterm"]) == given
@@ -570,6 +572,10 @@ def test_a_least_order_that_is_chosen_or_alone_counts_and_is_open(tmp_path) -> N
         told = "nic-400g: A buys 1,045, and Bulk sells 5,000 or more (moq)"
         assert any(x.startswith(told) for x in points)
         assert not any("least order of" in x for x in points)
+        for text in (documents(found, ("md",))["report.md"], "\n".join(decision_lines(found, []))):
+            assert "Do not sign yet" in text
+            assert told in text.replace("\\", "")
+            assert f"Open: {told}" not in text
 
 
 def test_a_least_order_above_the_need_that_costs_less_is_open(tmp_path) -> None:

@@ -488,7 +488,7 @@ def test_what_is_open_keeps_a_design_from_being_ready(llama) -> None:
         "the step time of C is not checked on its links",
     ]  # Free leaf ports, too, but a network of fewer switches saves less than a hundredth.
     assert files_text(llama)[:4] == [
-        "routing over the links", "not checked", "ecmp", "not known yet"
+        "routing over the links, placement", "not checked", "ecmp", "not known yet"
     ]  # fmt: skip
     page = decision_section(llama)
     said = " ".join((*page.lead, *page.paragraphs, *risk_section(llama).paragraphs))

@@ -177,7 +177,10 @@ def test_an_open_plan_is_the_plan_of_its_best_strategy(auto: str, printed: Print
 
 def test_an_optimum_names_what_compares_other_strategies(auto: str, run) -> None:
     links = "On links another strategy may be better: optimize PLAN --routing ecmp checks the "
-    ranked = "Others may be nearly as good, within the model's error: search PLAN ranks them"
+    ranked = (
+        "Others may be nearly as good, and the best of many is often one whose error flatters it: "
+        "search PLAN ranks them"
+    )
     text = run("optimize", auto).out
     assert f"{links}likely ones there\n{ranked}\n" in text
     (given,) = run("optimize", auto, "--json").payload["set"]
@@ -237,6 +240,31 @@ def test_a_spine_and_a_memory_that_may_not_do_are_marked(auto: str, run) -> None
     for more in ("taper(spine) == 8", "spine == 2 GB/s"):
         fixed = open_plan(auto, [*own["set"], f"constraints=[{rules}, {more}]"]).problem
         assert not [*thin_notes(fixed, [450e9, 50e9, 2e9])]
+
+
+def test_a_best_that_may_not_fit_names_the_fastest_that_does(auto: str, run) -> None:
+    """``memory: certain`` searches among such alone; the line says what that finds."""
+    text = AUTO.replace("llama3-8b", "llama3-70b").replace("SW(2)_SW(2)", "SW(4)_SW(2)")
+    rules = "leaf == 50 GB/s, node == 450 GB/s, taper(spine) == 1"
+    text = re.sub(r"constraints: .*", f"constraints: [{rules}]", text)
+    text = text.replace("parallelism: auto", "parallelism: {zero: 3, rest: auto}")
+    Path(auto).write_text(text.replace("global_batch: 32", "global_batch: 64"))
+    certain = "--set", "memory=certain"
+    [first] = run("search", auto, "--top", "1", "--json").payload["best"]
+    sure = run("search", auto, "--top", "1", "--json", *certain).payload["best"][0]
+    assert (first["memory_is_certain"], sure["memory_is_certain"]) == (False, True)
+    assert sure["step_time_s"] > first["step_time_s"]
+    more = sure["step_time_s"] / first["step_time_s"] - 1
+    line = f"The fastest that fits by 7% or more takes {format_time(sure['step_time_s'])} ({more:+.1%}) at"
+    for command in ("search", "optimize"):
+        said = " ".join(run(command, auto).out.split())
+        assert line in said
+        assert f"{certain[0]} {certain[1]} searches among such alone" in said
+        assert "The fastest that fits by" not in run(command, auto, *certain).out
+    written = run("optimize", auto, "--json").payload["set"]
+    refused = run("optimize", auto, "--set", written[0], *certain)
+    assert refused.code == 3
+    assert "above the 79.907 GB that certainly fit 85.500 GB ('memory: certain')" in refused.err
 
 
 def test_fixed_degrees_leave_the_rest_to_the_search(auto: str, printed: Printed) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import libra_planner as lp
+from libra_planner.errors import SpecError
+from libra_planner.sweeps.figures.typed import TypedTable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
 QUOTED = """\
@@ -24,6 +26,15 @@ columns: [step_time_s, cost_usd]
 UNUSED = (
     "uotes that the linear prices do not use, but a bill of parts may: nic-400g. cost_usd, rules on "
     "cost and optima where cost counts are without them. To count them write prices: bill under set"
+)
+TYPED = TypedTable(
+    ["#", "tp", "cp", "tokens/s", "step", "cost", "recompute", "GB", "MFU"],
+    [
+        ["1", "8", "1", "7,965,942", "4.212 s", "$23.88M", "none", "85.2 ?", "32.9%"],
+        ["=2", "16", "8", "790.5", "969.500 ms", "$2.10M", "full", "70.1", "29.0%"],
+        ["=3", "4", "8", "-", "1.000 s", "$998.0k", "none", "70.1", ""],
+    ],
+    ["", "", "", "", "step_time_s", "", "", "", ""],
 )
 
 
@@ -512,3 +523,49 @@ def test_fabrics_of_different_tiers_have_rules_of_their_own(run, swept, tmp_path
         f"both values of an if are of one kind, here a text; what only some designs have {fix}"
         in (refused.err)
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "chosen"),
+    [
+        ("tp 8", [0]),
+        ("tp=8", [0]),
+        ("TP == 8 and cp >= 1", [0]),
+        ("tp 16 cp 8", [1]),
+        ("tp in (8, 4)", [0, 2]),
+        ("tp * cp == 128", [1]),
+        ("step < 1 s", [1]),
+        ("step <= 969.5 ms", [1]),
+        ("step_time_s > 2", [0]),
+        ("tokens/s > 1,000", [0]),
+        ("cost < $5M", [1, 2]),
+        ("GB >= 80", [0]),
+        ("mfu > 30%", [0]),
+        ("recompute none", [0, 2]),
+        ("recompute != 'none'", [1]),
+        ("none", [0, 2]),
+        ("8", [0, 1, 2]),
+        ("zzz", []),
+        ("", [0, 1, 2]),
+    ],
+)
+def test_a_table_on_screen_is_filtered_as_the_results_of_a_sweep(
+    typed: str, chosen: list[int]
+) -> None:
+    """By the figures that are shown, with their units; plain words are looked for in a row."""
+    assert TYPED.chosen(typed) == chosen
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("tq == 8", "got the name 'tq' in 'tq == 8', expected a column; known: #, tp, cp"),
+        ("tp ==", "got 'tp ==' (invalid syntax), expected an expression"),
+        ("tp == none", "got the name 'none' in 'tp == none', expected a column"),
+        ("rec", "got 'rec', expected words of a row, or a comparison; write e.g. tp <= 8"),
+    ],
+)
+def test_a_filter_on_screen_that_is_wrong_says_so_by_the_headings(typed: str, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        TYPED.chosen(typed)
+    assert said in str(caught.value)

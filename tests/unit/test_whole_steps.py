@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,27 @@ def test_what_cannot_be_is_refused_in_its_own_words(
 ) -> None:
     with pytest.raises(SpecError, match=said):
         _plan(tmp_path, *settings)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "fix"),
+    [
+        ("{tp: 8, pp: 4, dp: 60}", "write dp 64"),
+        ("{tp: 8, pp: 8, dp: 64}", "write dp 32, pp 4 or tp 4"),
+        ("{tp: 2, pp: 8, dp: 100}", "write cp 2 and dp 64; dp 128 alone does not fit the memory"),
+        ("{tp: 8, pp: 1, dp: 255, zero: 0}", "write dp 64 and pp 4; dp 256 alone does not fit the"),
+    ],
+)
+def test_a_fix_of_degrees_changes_the_fewest_and_leaves_tp(
+    tmp_path: Path, degrees: str, fix: str
+) -> None:
+    """It passes the other checks itself, the memory too."""
+    with pytest.raises(SpecError) as caught:
+        _plan(tmp_path, f"parallelism={degrees}")
+    assert caught.value.faults[0].fix.startswith(fix)
+    changes = [one.split() for one in re.findall("(?:tp|cp|pp|dp) [0-9]+", fix.partition(";")[0])]
+    first = changes[:1] if " or " in fix else changes
+    _plan(tmp_path, f"parallelism={degrees}", *(f"parallelism.{k}={v}" for k, v in first))
 
 
 def test_the_optimum_is_proven_and_its_parts_add_up(tmp_path: Path) -> None:

@@ -62,19 +62,57 @@ def given(name: str, metavar: str, what: str, kinds: Sequence[str], **more: Any)
 
 
 def find_files(options: argparse.Namespace) -> None:
-    """Put the files in the place of what was written for them.
+    """Put the files in the place of what was written for them, and the vector of a design.
 
     Raises
     ------
     SpecError
-        For a name that is no file and not bundled.
+        For a name that is no file and not bundled, or a design where a plan is meant.
     """
+    _split_designs(options)
     for name, value in vars(options).items():
         if isinstance(value, GivenFile):
             setattr(options, name, value.path())
         elif isinstance(value, list):
             paths = [one.path() if isinstance(one, GivenFile) else one for one in value]
             setattr(options, name, paths)
+
+
+def _split_designs(options: argparse.Namespace) -> None:
+    """Make ``PLAN@B1,B2`` the plan and ``--bandwidth``, for commands that have that."""
+    for name, value in list(vars(options).items()):
+        written = value if isinstance(value, list) else [value]
+        files = [one for one in written if isinstance(one, GivenFile)]
+        parts = [bundled.design_parts(one) for one in files]
+        if not any(vector for _, vector in parts):
+            continue
+        one_for_all = getattr(options, "bandwidth", None) or max(vector for _, vector in parts)
+        for file, (plan, vector) in zip(files, parts, strict=True):
+            if not hasattr(options, "bandwidth"):
+                _refuse_design(file, plan)
+            _refuse_vector(file, plan, vector, one_for_all)
+        options.bandwidth = one_for_all
+        alone = [type(file)(plan) for file, (plan, _) in zip(files, parts, strict=True)]
+        setattr(options, name, alone if isinstance(value, list) else alone[0])
+
+
+def _refuse_design(file: GivenFile, plan: str) -> None:
+    """Refuse a design where a plan alone is meant."""
+    if file.kinds == bundled.SWEEPS:
+        raise SpecError.at(file, "got a design", "expected a sweep", f"write {plan}")
+    fix = f"write {plan}; evaluate, check and report take {file}"
+    raise SpecError.at(file, "got a design", "expected a plan", fix)
+
+
+def _refuse_vector(file: GivenFile, plan: str, vector: str, one_for_all: str) -> None:
+    """Refuse a result in a vector's place, or another vector than the one of the command."""
+    if vector.endswith(".json"):
+        got, fix = "got a result", f"write --bandwidth with its bandwidth_GBps, or report {file}"
+        raise SpecError.at(file, got, f"expected {plan}@B1,B2,... in GB/s", fix)
+    if vector != one_for_all:
+        got = f"got {vector or 'no vector'} here, and {one_for_all} elsewhere"
+        fix = f"write {plan}@{one_for_all}, or one --bandwidth alone"
+        raise SpecError.at(file, got, "expected one vector for all", fix)
 
 
 def number(names: str, least: int, most: int, what: str, **more: Any) -> Argument:

@@ -44,8 +44,7 @@ def search(options: argparse.Namespace) -> None:
     if not found.result.n_candidates:
         expected = "expected a batch that degrees of these NPUs divide"
         raise SpecError.at("--global-batch", f"got {options.global_batch}", expected, "")
-    runs = tuple(found.planned(one) for one in found.result.best)
-    told = Found(found.result, found.base, runs)
+    told = found.told
     answer(options, told.to_dict, told.blocks(), then=_then(found.result))
     _judge(found.result, len(found.result.best))
 
@@ -90,7 +89,8 @@ def _search_plan(options: argparse.Namespace) -> None:
     tell_search()
     opened = open_plan(options.plan, options.settings)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
-    told = Found(found, opened.base)
+    certain = opened.certain_words(found, batches)
+    told = Found(found, opened.base, certain=certain)
     answer(options, told.to_dict, told.blocks(), then=_then(found, options.plan))
     _judge(found, len(found.best))
 

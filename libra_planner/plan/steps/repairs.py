@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from itertools import combinations
 
+from libra_planner.plain_text import joined
 from libra_planner.workload.placement import DEFAULT_ORDER
 
 
@@ -28,7 +29,9 @@ _MOST_TRIED = 2000
 def change_that_stands(degrees: Mapping[str, int], n_npus: int, judge: Judge) -> str:
     """How to correct degrees, such that all checks pass: one of them, else two; empty for neither.
 
-    What fits the memory goes before what does not, and then the nearest.
+    What fits the memory goes before what does not, then that of one degree, then the nearest: dp
+    first, and tp last, which is as wide as a node. Where one degree makes the NPUs and not the
+    memory, two are sought from there, and that one is told beside them.
 
     Parameters
     ----------
@@ -44,27 +47,34 @@ def change_that_stands(degrees: Mapping[str, int], n_npus: int, judge: Judge) ->
     'write pp 2'
     >>> change_that_stands({"tp": 8, "dp": 8, "pp": 1}, 64, even_stages)
     'write dp 4 and pp 2'
+    >>> def long_sequences(one):
+    ...     return Standing.RUNS if one["cp"] > 1 else Standing.OVER_MEMORY
+    >>> change_that_stands({"tp": 8, "cp": 1, "dp": 7, "pp": 1}, 64, long_sequences)
+    'write cp 2 and dp 4; dp 8 alone does not fit the memory'
     """
     alone = [(judge({**degrees, **one}), one) for one in _of_one(degrees, n_npus)]
-    best = max((standing for standing, _ in alone), default=Standing.REFUSED)
-    if best == Standing.RUNS:
-        return f"write {' or '.join(_words(one) for standing, one in alone if standing == best)}"
-    pair = _first(degrees, _of_two(degrees, n_npus), judge)
-    return f"write {_words(pair)}" if pair else ""
+    if running := [one for standing, one in alone if standing == Standing.RUNS]:
+        return f"write {joined([*map(_words, running)], 'or')}"
+    over = next((one for standing, one in alone if standing == Standing.OVER_MEMORY), {})
+    corrected = {**degrees, **over}
+    standing, pair = _best(corrected, _of_two(corrected, n_npus), judge)
+    if over and standing != Standing.RUNS:
+        return f"write {_words(over)}"
+    beside = f"; {_words(over)} alone does not fit the memory" if over else ""
+    return f"write {_words({**over, **pair})}{beside}" if pair else ""
 
 
-def _of_one(degrees: Mapping[str, int], n_npus: int) -> Iterator[dict[str, int]]:
-    """Changes of one degree that make the NPUs."""
+def _of_one(degrees: Mapping[str, int], n_npus: int) -> list[dict[str, int]]:
+    """Changes of one degree that make the NPUs, the preferred first."""
     product = math.prod(degrees.values())
-    for axis, degree in degrees.items():
-        rest = product // degree
-        if n_npus % rest == 0 and n_npus // rest != degree:
-            yield {axis: n_npus // rest}
+    rests = {axis: product // degree for axis, degree in degrees.items()}
+    found = [{axis: n_npus // rest} for axis, rest in rests.items() if n_npus % rest == 0]
+    return _preferred_first(degrees, found)
 
 
 def _of_two(degrees: Mapping[str, int], n_npus: int) -> list[dict[str, int]]:
-    """Changes of one or two degrees that make the NPUs, the nearest first; new axes last."""
-    found = list(_of_one(degrees, n_npus))
+    """Changes of two degrees that make the NPUs, the preferred first."""
+    found = []
     for first, second in combinations(degrees, 2):
         rest = math.prod(degrees.values()) // (degrees[first] * degrees[second])
         if n_npus % rest:
@@ -74,29 +84,39 @@ def _of_two(degrees: Mapping[str, int], n_npus: int) -> list[dict[str, int]]:
         found += [
             {first: n, second: both // n} for n in sorted({*lower, *(both // n for n in lower)})
         ]
-
-    def distance(change: Mapping[str, int]) -> tuple[int, float, bool]:
-        n_new = sum(degrees[axis] == 1 for axis in change)
-        far = sum(abs(math.log(n / degrees[axis])) for axis, n in change.items())
-        return n_new, round(far, 9), "dp" not in change
-
-    changes = [one for one in found if all(degrees[axis] != n for axis, n in one.items())]
-    return sorted(changes, key=distance)[:_MOST_TRIED]
+    return _preferred_first(degrees, found)[:_MOST_TRIED]
 
 
-def _first(
+def _preferred_first(
+    degrees: Mapping[str, int], changes: list[dict[str, int]]
+) -> list[dict[str, int]]:
+    """Changes of every degree they name: those that leave tp, then those with dp, then the nearest.
+
+    An axis of degree 1 counts as twice as far: it is new to the strategy.
+    """
+
+    def distance(change: Mapping[str, int]) -> tuple[bool, bool, float]:
+        ways = {axis: abs(math.log(n / degrees[axis])) for axis, n in change.items()}
+        far = sum(way * (2 if degrees[axis] == 1 else 1) for axis, way in ways.items())
+        return "tp" in change, "dp" not in change, round(far, 9)
+
+    real = [one for one in changes if all(degrees[axis] != n for axis, n in one.items())]
+    return sorted(real, key=distance)
+
+
+def _best(
     degrees: Mapping[str, int], changes: list[dict[str, int]], judge: Judge
-) -> dict[str, int]:
+) -> tuple[Standing, dict[str, int]]:
     """The first change that runs, else the first over the memory, else none."""
-    second: dict[str, int] = {}
+    second: tuple[Standing, dict[str, int]] = (Standing.REFUSED, {})
     for change in changes:
         standing = judge({**degrees, **change})
         if standing == Standing.RUNS:
-            return change
-        if standing == Standing.OVER_MEMORY:
-            second = second or change
+            return standing, change
+        if standing > second[0]:
+            second = standing, change
     return second
 
 
 def _words(change: Mapping[str, int]) -> str:
-    return " and ".join(f"{axis} {change[axis]}" for axis in DEFAULT_ORDER if axis in change)
+    return joined([f"{axis} {change[axis]}" for axis in DEFAULT_ORDER if axis in change], "and")

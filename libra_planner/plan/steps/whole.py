@@ -30,7 +30,7 @@ from libra_planner.reading.rules import MemoryLimits
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
 from libra_planner.step.limits import refuse_impossible, refuse_unplaceable_experts
-from libra_planner.step.memory_use import MemoryUse
+from libra_planner.step.memory_use import MemoryUse, certain_bytes
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.step.pipeline import refuse_unschedulable
@@ -348,6 +348,29 @@ def refuse_too_large(
         f"{at}{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs}{has}; "
         f"it would fit with {fix}{anyway}"
     )
+
+
+def refuse_uncertain(
+    use: MemoryUse,
+    name: str,
+    *,
+    place: Place | None = None,
+    stands: Callable[[Strategy], bool] | None = None,
+) -> None:
+    """Refuse a model, too, that fits its NPUs by less than such figures are off.
+
+    Raises
+    ------
+    Infeasible
+        With what is missing, and what would make it fit.
+    """
+    room = use.npu_memory_bytes
+    if room is None:
+        return
+    within = replace(use, npu_memory_bytes=certain_bytes(room))
+    most, has = format_bytes(certain_bytes(room)), format_bytes(room)
+    limit = f"the {most} that certainly fit {has} ('memory: certain')"
+    refuse_too_large(within, name, limit, place=place, stands=stands)
 
 
 def refuse_over(

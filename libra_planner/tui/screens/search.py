@@ -119,11 +119,13 @@ def _strategies(problem: Problem, found: SearchResult) -> Strategies:
     """Rows, and what is proven."""
     from libra_planner.views.cells import Table
     from libra_planner.views.times.search import dispensable, plan_blocks, plan_payload
+    from libra_planner.views.training.found import FLATTERED
 
     blocks = list(plan_blocks(problem, found))
     tables = [one for one in blocks if isinstance(one, Table)]
     cells = [[cell.shown for cell in row] for table in tables for row in table.rows]
-    said = [Text.from_markup(one).plain for one in blocks if isinstance(one, str) and one]
+    lines = [one for one in blocks if isinstance(one, str) and one not in ("", FLATTERED)]
+    said = [Text.from_markup(one).plain for one in lines]
     payload = plan_payload(problem, found)["best"]
     costs = [row["cost_usd"] for row in payload]
     over = "memory" if costs and max(costs) <= min(costs) * (1 + _SAME) else "cost"

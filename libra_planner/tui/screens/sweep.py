@@ -282,7 +282,8 @@ class SweepPane(Pane):
         headings = [one.padded(one.label) for one in columns]
         cells = [[one.padded(one.cell(row[one.name])) for one in columns] for row in rows]
         keys = [[row[one.name] for one in columns] for row in rows]
-        table.show(headings, cells, keys, spare=page.of_one_text(cells))
+        names = [one.name for one in columns]
+        table.show(headings, cells, keys, spare=page.of_one_text(cells), names=names)
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
         self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"

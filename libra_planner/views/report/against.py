@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from libra_planner.plain_text import joined
-from libra_planner.procurement.advice import Neighbour, neighbours, tied
-from libra_planner.procurement.bought.lead_times import lead_time, longest
-from libra_planner.procurement.bought.twins import equal_texts, equals
+from libra_planner.procurement.advice import Neighbour, Step, neighbours, steps
+from libra_planner.procurement.bought.twins import equal_texts, tied, untwinned_ties
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import broken_texts
 from libra_planner.procurement.run import HOUR_S
+from libra_planner.procurement.terms.lead_times import lead_time, longest
 from libra_planner.views import cells
-from libra_planner.views.cells import Table, Value, number, round_delta_usd, round_usd, table
-from libra_planner.views.report.bills import group_cell
+from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
+from libra_planner.views.report.bills import group_cell, lines_sum, words_of_kind
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.runs import tokens_text
 
@@ -25,6 +25,10 @@ _DAY_S = 24 * HOUR_S
 
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""
+_NIC_PLACE = "host"
+"""Where every NIC is: no place to name."""
+N_FIGURES = 2
+"""Rows of the table of differences before those of parts."""
 
 
 def named(one: Candidate) -> str:
@@ -127,12 +131,6 @@ def choice_notes(comparison: Comparison) -> Iterator[str]:
         yield f"{name} would be {comparison.criterion}, but breaks rules of its plan."
 
 
-def untwinned_ties(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
-    """Designs tied with the best one, but for those that are equal to it."""
-    same = equals(comparison, best)
-    return [i for i in tied(comparison, best, with_prices=with_prices) if i not in same]
-
-
 def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
     """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
     found = untwinned_ties(comparison, best, with_prices=with_prices)
@@ -228,13 +226,18 @@ _LEAD = "Longest lead time, days"
 
 
 def _lead_note(comparison: Comparison) -> str:
-    """Of how many parts nobody says a lead time, by design; empty where nobody says any."""
-    said = []
+    """Of how many parts nobody says a lead time, by design; empty where nobody says any.
+
+    Those of the design to buy are named where its longest lead time is told.
+    """
+    said, best = [], lead_time(comparison.candidates[comparison.chosen])
+    named_above = () if best.n_lead_days is None else best.unknown
     for one, found in zip(comparison.candidates, longest(comparison) or (), strict=False):
         if n := len(found.unknown):
             names = ", ".join(found.unknown[:_MOST_NAMES]) + ", ..." * (n > _MOST_NAMES)
+            which = "" if found.unknown == named_above else f" ({names})"
             parts = "1 part" if n == 1 else f"{n} parts"
-            said.append((one.letter, f"of {parts} no lead time is known ({names})"))
+            said.append((one.letter, f"of {parts} no lead time is known{which}"))
     text = "; ".join(f"{whose}: {text}" for whose, text in cells.said_once(said))
     return f"{_LEAD}, as far as it is known. {text}." if text else ""
 
@@ -329,3 +332,67 @@ def _lead_payload(one: Candidate) -> dict[str, Any]:
         "longest_lead_part": found.part or None,
         "unknown_lead_parts": list(found.unknown),
     }
+
+
+def difference_table(comparison: Comparison) -> Table | None:
+    """The lines that differ from the baseline, and their sum; none of a single design."""
+    if comparison.reference is None:
+        return None
+    one, base = (comparison.candidates[i] for i in (comparison.chosen, comparison.reference))
+    rows: list[list[Value]] = [
+        *_figures(comparison, base, one),
+        *(_step_row(step, base, one) for step in steps(base, one)),
+    ]
+    totals = [round_usd(x.bill.total_usd, group_cell(x, "total")) for x in (base, one)]
+    moved = round_delta_usd(one.bill.total_usd - base.bill.total_usd, "[c2]-[c1]")
+    return table(
+        "difference",
+        f"From {base.letter} to {one.letter}",
+        ["What", base.letter, one.letter, "Difference"],
+        rows,
+        total=[f"Price of everything{before_tax(one)}", *totals, moved],
+        note="Units with spares, of the lines that differ.",
+    )
+
+
+def _figures(comparison: Comparison, base: Candidate, one: Candidate) -> Iterator[list[Value]]:
+    """What the money is for."""
+    pairs = [
+        ("Step time, s", [x.step_time_by(comparison.ranking.ranked_by) for x in (base, one)], 3),
+        ("Power, kW", [x.bill.power_w / 1000 for x in (base, one)], 0),
+    ]
+    for name, (before, after), digits in pairs:
+        change = cells.delta(after / before - 1 if before else None)
+        yield [name, number(before, digits), number(after, digits), change]
+
+
+def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
+    sums = [lines_sum(x, lambda line: line.part.kind in step.kinds) for x in (base, one)]
+    change = round_delta_usd(step.change_usd, f"{sums[1] or 0}-{sums[0] or 0}")
+    units = step.n_units or (None, None)
+    counts = [
+        Cell("" if n is None else n, kind="count" if n is not None else cells.TEXT) for n in units
+    ]
+    return [step_name(step) + _other_part(step), *counts, change]
+
+
+def _other_part(step: Step) -> str:
+    """Spares of what stands elsewhere, and which part takes another's place."""
+    before, after = step.n_spares
+    is_told = step.is_stock and _has_one_place(step)
+    spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
+    is_other = all(step.parts) and len({*step.parts}) > 1
+    return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
+
+
+def _has_one_place(step: Step) -> bool:
+    return len(step.places) == 1 and step.places != (_NIC_PLACE,)
+
+
+def step_name(step: Step, n_most: int = 9) -> str:
+    """What differs, in words: of many kinds the first few."""
+    names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
+    names += ", ..." if len(step.kinds) > n_most else ""
+    # Spares alone stand in for what a design has elsewhere: no place is that of both.
+    names += f" at {step.places[0]}" if _has_one_place(step) and not step.is_stock else ""
+    return names[:1].upper() + names[1:]

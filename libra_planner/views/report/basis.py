@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from libra_planner.check.links import DimensionReport
 from libra_planner.costs.prices import ASSUMED
 from libra_planner.costs.quotes import Quote, rate_ends
 from libra_planner.plan.steps.notes import plan_notes
@@ -27,6 +26,7 @@ from libra_planner.procurement.bought.split_rails import split_notes
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
+    NO_NPU,
     QUANTITIES,
     RACK_POWER,
     RACKED,
@@ -40,11 +40,10 @@ from libra_planner.procurement.readiness import (
     resting_usd,
     used_in,
 )
-from libra_planner.units import format_time, gigabytes_per_s
+from libra_planner.units import gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table, usd
 from libra_planner.views.links import whole_link_notes
-from libra_planner.views.phases import algorithm_lines
 from libra_planner.views.plan import as_checked
 from libra_planner.views.report.bills import (
     EXTENDED,
@@ -61,60 +60,10 @@ from libra_planner.views.report.bills import (
     rates,
 )
 from libra_planner.views.report.bills import SPARES as SPARES_USD
+from libra_planner.views.report.routed.placing import placement_values
 from libra_planner.views.report.strategies import technology_notes
-from libra_planner.views.spread import mean_text
 
 _BITS = 8
-
-
-def check_section(comparison: Comparison) -> Section | None:
-    """The links under the routing policy; ``None`` where nothing was checked."""
-    checked = [(one, one.check) for one in comparison.candidates if one.check is not None]
-    rows = [(one.letter, dimension) for one, check in checked for dimension in check.dimensions]
-    if not rows:
-        return None
-    policy = checked[-1][1].policy.name
-    columns: dict[str, Callable[[tuple[str, DimensionReport]], Value]] = {
-        "Dimension": lambda row: f"{row[0]}, {row[1].label} {row[1].tier}",
-        "GB/s per NPU": lambda row: number(gigabytes_per_s(row[1].bandwidth_Bps), 2),
-        "Efficiency, sprayed": lambda row: _share(row[1].ideal_efficiency),
-        f"under {policy}": lambda row: _share(float(row[1].efficiency.mean())),
-        "FIM": lambda row: _share(float(row[1].fim_percent.mean()) / 100),
-        "Least FIM": lambda row: _share(row[1].fim_floor_percent / 100),
-    }
-    paragraphs = [
-        f"The collectives of a step routed over the links that are bought, by {policy}. Efficiency "
-        "is the share of the links' bandwidth that collectives get; FIM is the imbalance of flows, "
-        "0 where all links carry equally many. Where a plan names no algorithm the faster one runs."
-    ]
-    if any(map(_is_uneven_for_free, (dimension for _, dimension in rows))):
-        paragraphs.append(
-            "FIM beside an efficiency of 100% costs nothing: it counts idle links, too. Where few "
-            "flows cross many links most stay idle, and the others have room for theirs."
-        )
-    said: list[tuple[str, str]] = []
-    for one, check in checked:
-        times_s = check.effective_step_time_s
-        if means := mean_text(times_s, format_time):
-            mean = f"{format_time(float(times_s.mean()))}, {means}"
-            said.append((one.letter, f"step time under {check.policy.name}: {mean}"))
-        said += [(one.letter, line) for line in algorithm_lines(check)]
-    paragraphs += [f"{whose}, {text}." for whose, text in cells.said_once(said)]
-    tables = (cells.table_of(f"Links under {policy}", rows, columns, key="check"),)
-    return Section("check", "Routing over the links", "Routing", tuple(paragraphs), tables=tables)
-
-
-def _is_uneven_for_free(dimension: DimensionReport) -> bool:
-    """Whether flows are uneven, and lose no bandwidth by it."""
-    uneven = float(dimension.fim_percent.mean()) > _UNEVEN_PERCENT
-    return uneven and float(dimension.efficiency.mean()) > 1 - _ROUNDING
-
-
-_UNEVEN_PERCENT, _ROUNDING = 1.0, 1e-9
-
-
-def _share(value: float) -> Cell:
-    return percent(None if math.isnan(value) else value)  # nan where no flow crosses switches
 
 
 def risk_section(comparison: Comparison) -> Section:
@@ -183,7 +132,7 @@ def _assumption_table(comparison: Comparison) -> Table:
     )
     lengths = ", ".join(f"{name} {length:g} m" for name, length in assumed.cable_lengths_m.items())
     values: dict[str, Value] = {
-        "NPU, where a plan names none": assumed.npu.name,
+        **({NO_NPU: assumed.npu.name} if _needs_npu(comparison.candidates) else {}),
         "Server": "; ".join(f"{name}, {n} NPUs" for name, n in servers),
         "Cable lengths": lengths,
         **{f"{side.name} network": _side(side) for side in assumed.side_networks},
@@ -197,6 +146,7 @@ def _assumption_table(comparison: Comparison) -> Table:
         values["Checkpoint, s"] = f"{assumed.checkpoint_s:g}"
         values["Restart, s"] = f"{assumed.restart_s:g}"
     values["Spares"] = "a share of units by part, rounded up: parts catalogue"
+    values |= placement_values(comparison)
     if racked := _racked(comparison):
         values[RACKED] = racked
     one, known = comparison.candidates[comparison.chosen], {power: assumed.electricity.confidence}
@@ -208,9 +158,14 @@ def _assumption_table(comparison: Comparison) -> Table:
     headings = ["What", "Value", "Confidence", f"$ that rest on it, {one.letter}"]
     note = (
         "What the lines cost that would change with it, before tax. A line may rest on several, so "
-        "that these do not add up. What has no dollars counts in the cost of runs alone."
+        "that these do not add up. What has no dollars counts in step times or in the cost of runs."
     )
     return table("assumptions", "Assumptions, dearest first", headings, rows, note=note)
+
+
+def _needs_npu(candidates: Iterable[Candidate]) -> bool:
+    """Whether a plan names no NPU, so that the one of the assumptions is bought."""
+    return any(one.proposal.npu is None for one in candidates)
 
 
 def _racked(comparison: Comparison) -> str:
@@ -262,7 +217,8 @@ def _price_table(comparison: Comparison) -> Iterator[Table]:
 
 def assumed_payload(one: Candidate) -> dict[str, Any]:
     """What of a design rests on assumptions, for JSON."""
-    known = (name for name in QUANTITIES if name != RACKED or one.facility.leaf_racks)
+    rests = {RACKED: bool(one.facility.leaf_racks), NO_NPU: _needs_npu([one])}
+    known = (name for name in QUANTITIES if rests.get(name, True))
     sums = {name: float(resting_usd(one, name)) for name in known}
     prices = [
         {

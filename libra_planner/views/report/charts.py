@@ -19,9 +19,8 @@ from libra_planner.procurement.bill import GROUPS, NETWORKS, ZERO
 from libra_planner.procurement.ranking import Comparison, Swing
 from libra_planner.views import cells
 from libra_planner.views.cells import BookChart, Chart, Section, Series, Table, Value, number, usd
-from libra_planner.views.report.against import named
+from libra_planner.views.report.against import N_FIGURES, named, step_name
 from libra_planner.views.report.bills import group_cell
-from libra_planner.views.report.recommendation import N_FIGURES, step_name
 
 _TEXT_COLOUR, _GRID_COLOUR = "#010203", "#010204"
 """Colours that stand for the page's own and are replaced by them."""

@@ -17,10 +17,10 @@ from libra_planner.procurement.advice import (
     neighbours,
     offers_in_hand,
     steps,
-    tied,
     untold,
 )
 from libra_planner.procurement.bought.split_rails import split_rails
+from libra_planner.procurement.bought.twins import tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import open_points, used_in
@@ -50,6 +50,8 @@ from libra_planner.views.report.offers import (
     order_section,
     orders_payload,
 )
+from libra_planner.views.report.routed.checks import check_section
+from libra_planner.views.report.routed.placing import design_placement, placement_payload
 from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.report.strategies import on_links_payload, strategy_section
@@ -98,7 +100,7 @@ for _name, _make in (
     ("orders", _section(order_section)),
     ("offers", _section(offer_section)),
     ("facility", _section(facility_section)),
-    ("checks", _section(basis.check_section)),
+    ("checks", _section(check_section)),
     ("strategies", _section(strategy_section)),
     ("risks", _section(basis.risk_section)),
     ("prices", _section(basis.price_section)),
@@ -266,7 +268,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
             "recommendation": _recommendation(comparison, section),
             "cards": cards,
             "warnings": section.warnings,
-            "text": [*filter(None, [basis_text, ranks.order_note]), *others],
+            "text": [*dict.fromkeys(filter(None, [basis_text, ranks.order_note, *others]))],
         },
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
         "considered": considered_payload(comparison),
@@ -302,6 +304,7 @@ def _recommendation(comparison: Comparison, section: Section) -> dict[str, Any]:
         "by": comparison.criterion,
         "is_ready": not any(open_points(comparison)),
         "open_points": list(open_points(comparison)),
+        "placement": placement_payload(comparison),
         "sentences": list(section.said),
         **found,
     }
@@ -333,7 +336,6 @@ def _break_even(found: BreakEven) -> dict[str, Any]:
 def _design(one: Candidate) -> dict[str, Any]:
     low_usd, high_usd = map(float, one.bill.ends_usd)
     run, by_group = one.run, one.bill.usd_by(lambda line: line.group)
-    on_links_s = () if one.check is None else one.check.effective_step_time_s
     return {
         "design": one.letter,
         **attributes(one.proposal, "name", "source", "optimized"),
@@ -342,8 +344,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),
         "billed_step_time_s": one.step_time_by(TimeModel.BILLED),
         "bill_note": one.bill.faster_text or None,
-        **figures("effective_step_time_s", on_links_s, statistics=False),
-        "n_seeds": None if one.check is None else len(on_links_s),
+        **_on_links(one),
         "ranked_step_time_s": one.step_time_s,
         "plan_cost": cost_payload(one),
         "linear_network_cost_usd": one.linear_network_usd,
@@ -370,6 +371,16 @@ def _design(one: Candidate) -> dict[str, Any]:
         **found_payload(one.proposal.found),
         **on_links_payload(one),
         **_bands(one),
+    }
+
+
+def _on_links(one: Candidate) -> dict[str, Any]:
+    """Step times under the policy, and where the servers of a job are; null without a check."""
+    times_s = () if one.check is None else one.check.effective_step_time_s
+    return {
+        **figures("effective_step_time_s", times_s, statistics=False),
+        "n_seeds": None if one.check is None else len(times_s),
+        **design_placement(one),
     }
 
 

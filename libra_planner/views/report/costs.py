@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import (
+    CABLING,
     COMPUTE,
     FACILITY,
     FRONTEND,
     NETWORK,
+    NIC,
     NPU,
+    OPTIC,
     SERVICES,
     STORAGE,
     SUPPORT,
+    SWITCH,
     ZERO,
     Bill,
     Line,
@@ -86,11 +91,61 @@ def money_by_group(comparison: Comparison) -> Table | None:
     )
 
 
+def money_side_by_side(comparison: Comparison) -> Table | None:
+    """The same of a few designs, the one to buy first; none of one, or of more than paper holds."""
+    designs = [comparison.candidates[i] for i in comparison.order]
+    if not 1 < len(designs) <= _MOST_SIDE_BY_SIDE:
+        return None
+    rows: list[list[Value]] = [
+        [
+            name,
+            *(round_usd(_lines_of(one, meant).total_usd, lines_sum(one, meant)) for one in designs),
+        ]
+        for name, meant in _split_groups()
+        if any(_lines_of(one, meant).total_usd for one in designs)
+    ]
+    last = [round_usd(one.bill.total_usd, group_cell(one, "total")) for one in designs]
+    before = " before tax" if designs[0].bill.tax_fraction else ""
+    headings = ["Group, $", *(one.letter for one in designs)]
+    caption = "What the prices are made of"
+    total: list[Value] = [f"Price of everything{before}", *last]
+    return cells.table("money-by-group", caption, headings, rows, total=total, note=_SPARES_NOTE)
+
+
+def _lines_of(one: Candidate, meant: Callable[[Line], bool]) -> Bill:
+    return Bill(tuple(filter(meant, one.bill.lines)))
+
+
+def _split_groups() -> Iterator[tuple[str, Callable[[Line], bool]]]:
+    """The groups of an only design, and the training network by kinds of parts."""
+    for name, meant in _GROUPS:
+        if name != _TRAINING:
+            yield name, meant
+            continue
+        for kind, kinds in _KINDS.items():
+            yield kind, partial(_is_of_network, kinds)
+        told = tuple(x for kinds in _KINDS.values() for x in kinds)
+        yield "Other links", partial(_is_of_network, told, is_in=False)
+
+
+def _is_of_network(kinds: Collection[str], line: Line, *, is_in: bool = True) -> bool:
+    return line.group == NETWORK and (line.part.kind in kinds) == is_in
+
+
+_KINDS = {
+    "NICs": (NIC,),
+    "Switches": (SWITCH,),
+    "Optics": (OPTIC,),
+    "Cables": tuple(x for x in CABLING if x != OPTIC),
+}
+"""Rows of the training network, each with kinds of parts."""
+_MOST_SIDE_BY_SIDE = 4
+_TRAINING = "Training network"
 _SPARES_NOTE = "Spares are in the group of their parts. Every line stands in the bill."
 _GROUPS: tuple[tuple[str, Callable[[Line], bool]], ...] = (
     ("NPUs", lambda line: line.group == COMPUTE and line.part.kind == NPU),
     ("Servers", lambda line: line.group == COMPUTE and line.part.kind != NPU),
-    ("Training network", lambda line: line.group == NETWORK),
+    (_TRAINING, lambda line: line.group == NETWORK),
     ("Frontend and storage networks", lambda line: line.group in (FRONTEND, STORAGE)),
     ("Racks", lambda line: line.group == FACILITY),
     ("Support", lambda line: line.group == SUPPORT),

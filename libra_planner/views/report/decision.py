@@ -8,22 +8,27 @@ from dataclasses import replace
 from libra_planner.costs.quotes import TAX, quote_warnings, unpriced_note
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
+from libra_planner.procurement.bought.twins import is_order_within_error
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import used_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
-from libra_planner.views.cells import Card, Section, round_usd
+from libra_planner.views.cells import Card, Section, Table, round_usd
 from libra_planner.views.links import counted
-from libra_planner.views.report.against import against_table, considered_table, tie_text
+from libra_planner.views.report.against import (
+    against_table,
+    considered_table,
+    difference_table,
+    tie_text,
+)
 from libra_planner.views.report.basis import seller_verdict
 from libra_planner.views.report.bills import verdict, words_of_kind
-from libra_planner.views.report.costs import money_by_group
+from libra_planner.views.report.costs import money_by_group, money_side_by_side
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.recommendation import (
     brief,
-    difference_table,
     free_ports_lines,
     lead,
     points,
@@ -46,6 +51,7 @@ def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
     notes = (
         time_basis(comparison),
+        comparison.ranking.order_note if is_order_within_error(comparison) else "",
         _firmness(comparison),
         *free_ports_lines(comparison),
     )
@@ -60,7 +66,7 @@ def decision_section(comparison: Comparison) -> Section:
     several = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     made = money_by_group, against_table, considered_table, difference_table, change_table
     tables = filter(None, (make(comparison) for make in made))
-    return Section(
+    section = Section(
         "decision",
         "Recommendation" if several else "The design",
         "Decision",
@@ -75,6 +81,28 @@ def decision_section(comparison: Comparison) -> Section:
         live=(*several, *seller_verdict(comparison)),
         is_static=True,
     )
+    if split := money_side_by_side(comparison):
+        split = replace(split, is_behind=_n_lines(section, split) > _MOST_LINES)
+        section = replace(section, tables=(*section.tables, split))
+    return section
+
+
+def _n_lines(section: Section, more: Table) -> int:
+    """About how many lines a first page has on paper with one table more, its signature aside."""
+    told = (*section.lead[:1], *section.points, *section.brief, *section.warnings)
+    texts = (text for text in told if text not in section.tabled)
+    tables = (*(one for one in section.tables if not one.is_behind), more)
+    return sum(-(-len(text) // _LINE) for text in texts) + sum(map(_n_rows, tables))
+
+
+def _n_rows(one: Table) -> int:
+    """Lines of a table: caption, heads, rows and note, and twice what may take two lines."""
+    n_wide = sum(any(len(str(cell.value)) > _CELL for cell in row) for row in one.rows)
+    return 4 + len(one.rows) + n_wide
+
+
+_LINE, _CELL, _MOST_LINES = 125, 60, 66
+"""Letters of a line of text and of a cell, and lines that leave room for the signature."""
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import TAX, Quote
 from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Bill, Part, to_cents
-from libra_planner.procurement.bought.least_orders import least_order
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import (
     Order,
@@ -22,6 +21,7 @@ from libra_planner.procurement.quotes import (
 )
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
+from libra_planner.procurement.terms.least_orders import least_order
 from libra_planner.views import cells
 from libra_planner.views.cells import (
     NUMBER,
@@ -63,12 +63,37 @@ def order_text(one: Candidate) -> str:
 
 def _sum_text(order: Order) -> str:
     """A seller and the sum of an order, in its own currency first."""
-    total = round_usd(order.total_usd).shown
+    total = exact_usd(order.total_usd)
     if order.currency == USD:
         return f"{seller_name(order)} {total}"
-    amount = round_usd(order.amount).shown.removeprefix("$")
+    amount = exact_usd(order.amount).removeprefix("$")
     rate = f"at {order.rate:g} (rate of {order.rate_day})"
     return f"{seller_name(order)} {order.currency} {amount} {rate} = {total}"
+
+
+def exact_usd(usd: Decimal) -> str:
+    """An amount to the cent, without cents where there are none: what others add up to.
+
+    >>> exact_usd(Decimal("3039131.20")), exact_usd(Decimal("640000.00"))
+    ('$3,039,131.20', '$640,000')
+    """
+    return f"${usd:,.2f}".removesuffix(".00")
+
+
+def exact_text(one: Candidate) -> str:
+    """The price to the cent, as it is ordered; empty where neither orders nor prices are that.
+
+    Where a price is assumed or has a range it is named beside orders alone, and as what it is.
+    """
+    bill, (low_usd, high_usd) = one.bill, one.bill.ends_usd
+    lead = "To the cent"
+    if bill.assumed_usd or low_usd != high_usd:
+        if not order_text(one):
+            return ""
+        lead = f"At the prices as listed{' and assumed' if bill.assumed_usd else ''}"
+    tax = f" before tax, ${bill.with_tax_usd:,.2f} with it" if bill.tax_fraction else ""
+    missing = ", ".join(part.name for part in bill.missing)
+    return f"{lead}: ${bill.total_usd:,.2f}{tax}{f', without {missing}' if missing else ''}."
 
 
 def seller_name(order: Order) -> str:

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plain_text import joined
-from libra_planner.procurement.advice import Step, contenders, steps, untold
+from libra_planner.procurement.advice import contenders, untold
 from libra_planner.procurement.bill import SERVICES, SUPPORT
-from libra_planner.procurement.bought.lead_times import later_text, lead_time
+from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.rewirings import (
     short_wiring_texts,
     wiring_lines,
     wiring_texts,
 )
 from libra_planner.procurement.bought.split_rails import split_text
+from libra_planner.procurement.bought.twins import is_order_within_error, untwinned_ties
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import orders
 from libra_planner.procurement.ranking import Comparison
@@ -40,9 +41,9 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
+from libra_planner.procurement.terms.lead_times import later_text, lead_time
 from libra_planner.units import format_time, format_usd, short_usd, unit_price_text
-from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
+from libra_planner.views.cells import round_usd
 from libra_planner.views.cluster import free_ports_text
 from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.against import (
@@ -50,27 +51,20 @@ from libra_planner.views.report.against import (
     choice_notes,
     named,
     tie_text,
-    untwinned_ties,
 )
 from libra_planner.views.report.bills import (
     LEFT_OUT,
-    group_cell,
-    lines_sum,
     rules_of_ports,
-    words_of_kind,
 )
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
-from libra_planner.views.report.offers import before_tax, network_text, order_text
+from libra_planner.views.report.offers import before_tax, exact_text, network_text, order_text
+from libra_planner.views.report.routed.placing import placement_text
 from libra_planner.views.report.runs import run_ends, tokens_text
 from libra_planner.views.report.sensitivity import change_lines
 from libra_planner.views.report.strategies import technology_text
 from libra_planner.views.training.step import COUNTED
 
 _DAY_S = 24 * HOUR_S
-_NIC_PLACE = "host"
-"""Where every NIC is: no place to name."""
-N_FIGURES = 2
-"""Rows of the table of differences before those of parts."""
 
 
 def price_text(one: Candidate, factor: float = 1.0) -> str:
@@ -90,15 +84,6 @@ def price_text(one: Candidate, factor: float = 1.0) -> str:
     return format_usd(float(one.bill.total_usd) * factor)
 
 
-def exact_text(one: Candidate) -> str:
-    """The price to the cent, as it is ordered; empty where prices are assumed or have ranges."""
-    bill, (low_usd, high_usd) = one.bill, one.bill.ends_usd
-    if bill.assumed_usd or low_usd != high_usd:
-        return ""
-    tax = f" before tax, ${bill.with_tax_usd:,.2f} with it" if bill.tax_fraction else ""
-    return f"To the cent: ${bill.total_usd:,.2f}{tax}."
-
-
 def lead(comparison: Comparison) -> Iterator[str]:
     """What to buy, why, and how sure its price is."""
     one, other = _pair(comparison)
@@ -115,8 +100,10 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield " ".join(filter(None, (network_text(one), order_text(one), exact_text(one))))
     if one.check is None:
         yield _unchecked_text(comparison)
+    yield from filter(None, [placement_text(comparison)])
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
+    yield from (f"Open: {text}." for text in placement_points(comparison))
     yield from (*against_lines(comparison), *choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
     yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
@@ -125,7 +112,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     yield from (f"Open: {text}." for text in wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
         yield from (f"Open: {text}." for text in short_cage_texts(one))
-    if comparison.ranking.order_note:
+    if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
     yield f"{_certainty(one)} {_no_band(comparison) or band_text(one)}"
     if text := " ".join((*_run(one), *_offers(comparison, one))):
@@ -143,8 +130,10 @@ def brief(comparison: Comparison) -> Iterator[str]:
     yield scope_text(one)
     if text := " ".join(filter(None, (order_text(one), exact_text(one)))):
         yield text
+    yield from filter(None, [placement_text(comparison)])
     if text := unrouted_text(comparison, contenders(comparison)):
         yield f"Open: {text}."
+    yield from (f"Open: {text}." for text in placement_points(comparison, is_brief=True))
     yield from (*choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
     yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
@@ -153,7 +142,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
     yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
     if not is_mostly_assumed(one.bill):
         yield from (f"Open: {text}." for text in short_cage_texts(one))
-    if comparison.ranking.order_note:
+    if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
     yield _certainty(one, is_brief=True)
     if text := " ".join((*_run(one), *_offers(comparison, one))):
@@ -411,67 +400,3 @@ def _tax_text(one: Candidate) -> str:
         return ""
     taxed = price_text(one, 1 + bill.tax_fraction).removeprefix("about ")
     return f" before tax ({taxed} with {100 * bill.tax_fraction:.4g}% tax)"
-
-
-def difference_table(comparison: Comparison) -> Table | None:
-    """The lines that differ from the baseline, and their sum; none of a single design."""
-    one, base = _pair(comparison)
-    if base is None:
-        return None
-    rows: list[list[Value]] = [
-        *_figures(comparison, base, one),
-        *(_step_row(step, base, one) for step in steps(base, one)),
-    ]
-    totals = [round_usd(x.bill.total_usd, group_cell(x, "total")) for x in (base, one)]
-    moved = round_delta_usd(one.bill.total_usd - base.bill.total_usd, "[c2]-[c1]")
-    return table(
-        "difference",
-        f"From {base.letter} to {one.letter}",
-        ["What", base.letter, one.letter, "Difference"],
-        rows,
-        total=[f"Price of everything{before_tax(one)}", *totals, moved],
-        note="Units with spares, of the lines that differ.",
-    )
-
-
-def _figures(comparison: Comparison, base: Candidate, one: Candidate) -> Iterator[list[Value]]:
-    """What the money is for."""
-    pairs = [
-        ("Step time, s", [x.step_time_by(comparison.ranking.ranked_by) for x in (base, one)], 3),
-        ("Power, kW", [x.bill.power_w / 1000 for x in (base, one)], 0),
-    ]
-    for name, (before, after), digits in pairs:
-        change = cells.delta(after / before - 1 if before else None)
-        yield [name, number(before, digits), number(after, digits), change]
-
-
-def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
-    sums = [lines_sum(x, lambda line: line.part.kind in step.kinds) for x in (base, one)]
-    change = round_delta_usd(step.change_usd, f"{sums[1] or 0}-{sums[0] or 0}")
-    units = step.n_units or (None, None)
-    counts = [
-        Cell("" if n is None else n, kind="count" if n is not None else cells.TEXT) for n in units
-    ]
-    return [step_name(step) + _other_part(step), *counts, change]
-
-
-def _other_part(step: Step) -> str:
-    """Spares of what stands elsewhere, and which part takes another's place."""
-    before, after = step.n_spares
-    is_told = step.is_stock and _has_one_place(step)
-    spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
-    is_other = all(step.parts) and len({*step.parts}) > 1
-    return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
-
-
-def _has_one_place(step: Step) -> bool:
-    return len(step.places) == 1 and step.places != (_NIC_PLACE,)
-
-
-def step_name(step: Step, n_most: int = 9) -> str:
-    """What differs, in words: of many kinds the first few."""
-    names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
-    names += ", ..." if len(step.kinds) > n_most else ""
-    # Spares alone stand in for what a design has elsewhere: no place is that of both.
-    names += f" at {step.places[0]}" if _has_one_place(step) and not step.is_stock else ""
-    return names[:1].upper() + names[1:]

@@ -16,16 +16,13 @@ from libra_planner.procurement.advice import (
     offers_in_hand,
     price_rivals,
 )
-from libra_planner.procurement.bill import (
-    ZERO,
-    VolumeDiscount,
-    discounted_usd,
-    discounts_of_lines,
-)
+from libra_planner.procurement.bill import ZERO, VolumeDiscount
+from libra_planner.procurement.bought.placements import is_placeable
 from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.procurement.readiness import best_sprayed, quote_of, used_in
+from libra_planner.procurement.terms.discounts import discounted_usd, discounts_of_lines
 from libra_planner.units import format_time, unit_price_text
 from libra_planner.views import cells
 from libra_planner.views.cells import (
@@ -41,6 +38,7 @@ from libra_planner.views.cells import (
 )
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
 from libra_planner.views.report.offers import before_tax
+from libra_planner.views.report.routed.placing import placement_row
 
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""
@@ -215,7 +213,7 @@ def change_table(comparison: Comparison) -> Table | None:
     if not rows:
         note = f"No price within {FARTHEST:g} times or a tenth, and no budget by 20%."
     headings = ["If this changes", "from", "to", "then"]
-    rows = [*_routing(comparison), *rows]
+    rows = [*_routing(comparison), *placement_row(comparison), *rows]
     note = f"{note} {workload_text(comparison, is_brief=True)}"
     return table("would-change", "What would change the decision", headings, rows, note=note)
 
@@ -226,7 +224,8 @@ def _routing(comparison: Comparison) -> Iterator[list[Value]]:
     if one.check is None:
         found = one.proposal.swept_check
         then = f"{format_time(found.step_time_s)} a step" if found else "not known yet"
-        yield ["routing over the links", "not checked", "ecmp", then]
+        placed = ", placement" if any(map(is_placeable, comparison.candidates)) else ""
+        yield [f"routing over the links{placed}", "not checked", "ecmp", then]
         return
     best, policy = best_sprayed(comparison), one.check.policy.name
     if best is not None and policy != "spray":

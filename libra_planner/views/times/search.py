@@ -34,7 +34,13 @@ from libra_planner.views.bought.thin import MOST_TAPER, thin_notes, thin_tiers
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
-from libra_planner.views.training.found import TIES_UNKNOWN, in_the_model, search_counts, verdict
+from libra_planner.views.training.found import (
+    FLATTERED,
+    TIES_UNKNOWN,
+    in_the_model,
+    search_counts,
+    verdict,
+)
 from libra_planner.views.training.step import COUNTED, busy_notes
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Recompute, Strategy
@@ -107,13 +113,15 @@ def _memory_text(needed_bytes: float, room_bytes: float | None) -> str:
     return f"{needed_bytes / BYTES_PER_GB:.1f}{_DOUBT * is_doubtful}"
 
 
-def _memory_note(texts: Sequence[str], room_bytes: float | None) -> Iterator[str]:
-    """What that sign means, where one of the texts has it."""
+def _memory_note(texts: Sequence[str], room_bytes: float | None, certain: str) -> Iterator[str]:
+    """What that sign means, where one of the texts has it, and the best without it."""
     if room_bytes is not None and any(text.endswith(_DOUBT) for text in texts):
         yield (
             f"{_DOUBT.strip()} fits the {format_bytes(room_bytes)} of an NPU by less than the "
             f"{MEMORY_ERROR_FRACTION:.0%} that such figures are off: not certain"
         )
+    if certain:
+        yield escape(certain)
 
 
 def _chunks_note(shown: Sequence[Strategy]) -> Iterator[str]:
@@ -156,12 +164,15 @@ def tie_note(ties: Sequence[bool | None]) -> Iterator[str]:
             f"= a tie with the first: within {STRATEGY_TIE_FRACTION:.0%} of it. Only beyond do "
             f"nine of ten pairs of measured runs come in the predicted order"
         )
+        yield FLATTERED
     elif len(ties) > 1 and ties[0] is None:
         yield TIES_UNKNOWN
 
 
-def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]) -> Iterator[Block]:
-    """The best strategies, and how much of the space is proven."""
+def search_blocks(
+    base: PlannedRun, found: SearchResult, runs: list[PlannedRun], certain: str = ""
+) -> Iterator[Block]:
+    """The best strategies, and how much of the space is proven; the best that certainly fits."""
     topology = base.fabric.network.topology
     speeds = ", ".join(map(format_bandwidth, base.fabric.bandwidth_bytes_per_s))
     yield (
@@ -177,7 +188,7 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         narrow = dispensable(headings, rows, ("batch", "GB", "tokens/s/NPU"))
         yield table("", "", headings, rows, left=("recompute",), dispensable=narrow)
         yield from tie_note(ties)
-        yield from _memory_note([row[-1] for row in rows], base.npu_memory_bytes)
+        yield from _memory_note([row[-1] for row in rows], base.npu_memory_bytes, certain)
         yield from _chunks_note([run.strategy for run in runs])
     else:
         yield "[bold]No strategy fits.[/]"
@@ -320,7 +331,7 @@ def _band_s(problem: Problem, step_time_s: float) -> tuple[float, float] | None:
     return step_time_s / (1 + error), step_time_s / (1 - error)
 
 
-def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
+def plan_blocks(problem: Problem, found: SearchResult, certain: str = "") -> Iterator[Block]:
     """The best strategies of a plan, each with its best fabric, and how much is proven."""
     yield (
         f"[bold]{escape(problem.workload_name)}[/] on {problem.topology}, objective "
@@ -336,7 +347,7 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         yield table("", "", _PLAN_COLUMNS, rows, left=left, dispensable=narrow)
         yield from tie_note(ties)
         yield from _thin_note(problem, found.best)
-        yield from _memory_note([row[-1] for row in rows], _room_bytes(problem))
+        yield from _memory_note([row[-1] for row in rows], _room_bytes(problem), certain)
         yield from _chunks_note([one.strategy for one in found.best])
         yield ""
     yield from verdict(found)

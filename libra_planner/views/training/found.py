@@ -10,6 +10,11 @@ if TYPE_CHECKING:
 
 TIES_UNKNOWN = "Ties cannot be told: no measured class says how far off such times are"
 """Of strategies, where the rule of ties (C23) has no class."""
+FLATTERED = (
+    "The predicted best of many is often one whose error flatters it: of measured pairs with it "
+    "only two of three come in the predicted order"
+)
+"""What bands of time mean for the best of a search (docs/accuracy.md)."""
 
 
 def search_counts(found: SearchResult) -> dict[str, Any]:
@@ -33,7 +38,10 @@ def optimum_blocks(found: SearchResult | None) -> Iterator[str]:
     """The same beside a plan's optimum, with the commands that compare other strategies."""
     yield from links_blocks(found)
     if found is not None and found.best and found.n_candidates - found.n_not_fitting > 1:
-        yield "Others may be nearly as good, within the model's error: search PLAN ranks them"
+        yield (
+            "Others may be nearly as good, and the best of many is often one whose error flatters "
+            "it: search PLAN ranks them"
+        )
 
 
 def links_blocks(found: SearchResult | None) -> Iterator[str]:
@@ -55,9 +63,10 @@ def in_the_model(found: SearchResult) -> Iterator[str]:
 def verdict(found: SearchResult, bold: tuple[str, str] = ("[bold]", "[/]")) -> Iterator[str]:
     """What became of all strategies, and whether the best is proven; ``bold`` are its marks."""
     start, end = bold
+    worked_out = f"{found.n_solved:,} {'was' if found.n_solved == 1 else 'were'} worked out in full"
     yield (
         f"{found.n_candidates:,} strategies: {found.n_not_fitting:,} do not fit an NPU's memory, "
-        f"{found.n_cut:,} cannot be among the best, {found.n_solved:,} were worked out in full"
+        f"{found.n_cut:,} cannot be among the best, {worked_out}"
     )
     if found.is_certified and found.best:
         yield f"{start}Proven{end}: no other strategy of the space is better in the model."

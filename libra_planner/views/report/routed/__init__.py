@@ -1,0 +1,1 @@
+"""What reports say of designs on their links."""
