@@ -243,10 +243,9 @@ class Results:
     @cached_property
     def _is_sold(self) -> str:
         """Whether somebody sells the servers of a design, in SQL; all count where none is sold."""
-        if cols.OVER_SERVER not in self.columns:
-            return "true"
-        sold = f"coalesce({cols.OVER_SERVER}, 0) <= 0"
-        return sold if self._count(f"CASE WHEN {sold} THEN bill_usd END") else "true"
+        known = cols.OVER_SERVER in self.columns
+        sold = f"coalesce({cols.OVER_SERVER}, 0) <= 0" if known else "true"
+        return sold if known and self._count(f"CASE WHEN {sold} THEN bill_usd END") else "true"
 
     @cached_property
     def over_rule(self) -> frozenset[int]:
@@ -276,9 +275,8 @@ class Results:
         if self.by == "ideal":
             return _OPTIMAL
         needed = self.need("bill_usd" if self.by == _BILL else cols.EFFECTIVE, "--by")
-        has_cost = f" AND {self.cost_column} IS NOT NULL AND {self._is_sold}"
-        has_cost *= bool(self.n_billed)
-        return f"{_OPTIMAL} AND {needed} IS NOT NULL{has_cost}"
+        billed = f" AND {self.cost_column} IS NOT NULL AND {self._is_sold}" if self.n_billed else ""
+        return f"{_OPTIMAL} AND {needed} IS NOT NULL{billed}"
 
     @cached_property
     def n_rows(self) -> int:
