@@ -263,7 +263,7 @@ class _ProblemBuilder(FaultCollector):
 
     def _domain(self, topology: Topology) -> ScaleUpDomain | None:
         """The scale-up domain that the fabric names."""
-        choice, npus = self.spec.fabric.scale_up, training.npu_names(self.spec)
+        choice, npus = self.spec.fabric.scale_up, training.npu_names(self.spec, self.beside)
         return scale_up.plan_domain(choice, topology, npus, self.beside)
 
     def _book(self) -> tuple[pricing.PriceBook | None, tuple[Quote, ...]]:
@@ -281,6 +281,7 @@ class _ProblemBuilder(FaultCollector):
         """Of all NPUs that are paid for, used or not."""
         n_npus = domain.n_npus_bought(topology) if domain else topology.n_npus
         parts = (self.spec.fixed_cost, n_npus, self.beside, quotes)
+        self.attempt(("fixed_cost", "npu"), training.check_bought_npu, self.spec, self.beside)
         return self.attempt(("fixed_cost", "catalogue"), fixed_cost, *parts) or FixedCost()
 
     def _choice(
@@ -326,7 +327,7 @@ class _ProblemBuilder(FaultCollector):
     ) -> PlanText:
         """What the plan says for people."""
         notes, settings = training.step_words(self.spec, planned, step)
-        npus = training.npu_names(self.spec)
+        npus = training.npu_names(self.spec, self.beside)
         more, words = scale_up.domain_words(base, npus)
         notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
         settings += fidelity.settings(step.model.n_chunks)
