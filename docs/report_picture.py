@@ -39,14 +39,16 @@ def make(words: list[str]) -> None:
 
 
 def draw(page: str, size: tuple[int, int], to: Path) -> None:
-    """A page in a browser, in few colours."""
+    """A page in a browser, in 256 colours: those of thin lines too, so that they stay apart."""
     browser = shutil.which("chromium") or "chromium-browser"
     with tempfile.TemporaryDirectory() as folder:
         shot = f"{folder}/shot.png"
         where = (f"--user-data-dir={folder}/profile", f"--screenshot={shot}")
         window = f"--window-size={size[0]},{size[1]}"
         subprocess.run([browser, *FLAGS, *OFFLINE, *where, window, f"file://{page}"], check=True)
-        Image.open(shot).quantize(96).save(to, optimize=True)
+        Image.open(shot).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(
+            to, optimize=True
+        )
 
 
 if __name__ == "__main__":

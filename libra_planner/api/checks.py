@@ -192,13 +192,13 @@ class Check(_OnLinks):
         delivered_GBps = [delivered.get(one, math.nan) for one in frame["dimension"]]
         return frame.assign(failed_GBps=delivered_GBps, failed_step_time_s=self.failed_step_time_s)
 
-    def blocks(self) -> Iterator[Block]:
-        """What ``check`` prints."""
+    def blocks(self, *, brief: bool = False) -> Iterator[Block]:
+        """What ``check`` prints, or ``check --brief``."""
         answer = self.answer
         hot = trace_blocks(answer.traced)
         if answer.hot is not None:
             hot = hotspot_blocks(self.report, answer.hot, **self._wanted)
-        yield from view.check_blocks(answer.checked, hot)
+        yield from view.check_blocks(answer.checked, hot, brief=brief)
         yield from failures_blocks(answer.failures, self._failed, n_worst=self.n_busiest)
         yield from links_blocks(answer.found)
 

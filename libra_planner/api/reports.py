@@ -186,8 +186,9 @@ def written_report(
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        got, expected = f"got {error.strerror!r}", "expected a folder to write to"
-        raise DataNotFound.at(str(target), got, expected) from None
+        got = f"got a folder that cannot be made ({error.strerror})"
+        expected, fix = "expected a folder to write to", "name another one"
+        raise DataNotFound.at(str(target), got, expected, fix) from None
     kept = write_files(contents)
     documents_there = filter(Path.is_file, (target / f"report.{suffix}" for suffix in FORMATS))
     others = {*target.glob("report-*.csv"), *documents_there} - {*contents}

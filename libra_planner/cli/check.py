@@ -19,7 +19,7 @@ from libra_planner.errors import Infeasible, SpecError
 from libra_planner.processes import uncollected
 from libra_planner.reading.bundled import name_of
 from libra_planner.studies.checks import checked_design, checked_jobs
-from libra_planner.views import check as view
+from libra_planner.views.times import jobs as jobs_view
 
 
 def check(options: argparse.Namespace) -> None:
@@ -34,8 +34,8 @@ def check(options: argparse.Namespace) -> None:
         jobs = (*checked_jobs(options.plans, question, search_progress()), options.plans)
         answer(
             options,
-            partial(view.jobs_payload, *jobs, statistics=question.statistics),
-            view.jobs_blocks(*jobs),
+            partial(jobs_view.jobs_payload, *jobs, statistics=question.statistics),
+            jobs_view.jobs_blocks(*jobs),
         )
         return
     chosen = question.design(options.plan, search_progress())
@@ -43,7 +43,7 @@ def check(options: argparse.Namespace) -> None:
         options.plan, chosen, question, progress_of, optimized=question.bandwidth is None
     )
     told = Check(chosen.problem, question, found, options.busiest, options.groups)
-    answer(options, told.to_dict, told.blocks(), then=_report(options))
+    answer(options, told.to_dict, told.blocks(brief=options.brief), then=_report(options))
     judge_search(found.found)
     drawn = found.failures.get("failures")
     if drawn is not None and not len(drawn.step_time_s):
@@ -62,7 +62,7 @@ def _refuse_for_jobs(options: argparse.Namespace) -> None:
         got = f"got --algorithms compare with {len(options.plans)} plans"
         fix = "leave it out, or check one plan at a time"
         raise SpecError.at(options.plan, got, "expected library or fastest", fix)
-    for name in ("fail_links", "fail_spines", "single_failures", "trace", "groups"):
+    for name in ("fail_links", "fail_spines", "single_failures", "trace", "groups", "brief"):
         if getattr(options, name):
             flag = "--n-1" if name == "single_failures" else flag_of(name)
             got, fix = f"got {flag} with {len(options.plans)} plans", "check one plan at a time"

@@ -11,9 +11,9 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.quantities import taper_digits
 
 _ASKED = (
-    *("hosts", "npus_per_host", "nics_per_host", "nic", "radix", "port", "port_up", "wiring"),
-    *("planes", "reserve", "management_links", "host_ports_per_leaf", "transceivers_per_fibre"),
-    *("part", "parts", "prices", "as_of"),
+    *("hosts", "npus", "npus_per_host", "nics_per_host", "nic", "radix", "port", "port_up"),
+    *("wiring", "planes", "reserve", "management_links", "host_ports_per_leaf"),
+    *("transceivers_per_fibre", "part", "parts", "prices", "as_of"),
 )
 """Options that are the arguments of the same names."""
 _FLAGS = {

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import (
     HOST_LEAF,
     LEAF_SPINE,
+    MANAGERS,
     SPINE_CORE,
+    CableParts,
+    Modules,
+    cable_parts,
+    dealt,
     links_per_host_cable,
 )
 from libra_planner.fabric.sizing import Shape, hosts_that_fit, plane_settings, plane_shape
@@ -180,16 +186,47 @@ class ClusterNetwork:
 
         Parameters
         ----------
-        n_per_fibre : 2 for a module at either end of every cable; 1 for modules of two links
-            (twin-port cages), of which every switch and host has what its links need.
+        n_per_fibre : as :meth:`cable_parts` has it.
         """
-        order, n_managers = self.order, self.order.n_management_links
-        n_hosts = self.cables[HOST_LEAF] - n_managers
-        in_hosts, in_switches = n_hosts, 2 * sum(self.cables.values()) - n_hosts - n_managers
-        if n_per_fibre == 1:
-            in_hosts = order.n_hosts * -(-n_hosts // order.n_hosts // 2)
-            in_switches = sum(n * -(-n_ports // 2) for n, n_ports in self._ports())
-        return {"switches": in_switches, "hosts": in_hosts, "managers": n_managers}
+        ends = [cable.modules for cable in self.cable_parts(n_per_fibre)]
+        (hosts, _, *managers), total = ends[0], sum(end.n for layer in ends for end in layer)
+        n_managers = sum(end.n for end in managers)
+        in_switches = total - hosts.n - n_managers
+        return {"switches": in_switches, "hosts": hosts.n, MANAGERS: n_managers}
+
+    def cable_parts(self, n_per_fibre: int = 2) -> tuple[CableParts, ...]:
+        """Cables by layer, from the hosts up, and the modules at their ends.
+
+        Parameters
+        ----------
+        n_per_fibre : 2 for a module at either end of a cable, but one for a port that NICs share;
+            1 for modules of two links (twin-port cages), of which every switch has what its links
+            of a layer need, and every host.
+        """
+        order = self.order
+        n_hosts = order.n_hosts * order.n_links_per_host
+        layers = cable_parts(
+            self.clos, order.settings, n_hosts, n_managers=order.n_management_links
+        )
+        return layers if n_per_fibre == 2 else (self._twin_hosts(layers[0]), *self._twins(layers))
+
+    def _twin_hosts(self, cable: CableParts) -> CableParts:
+        """Links of hosts on modules of two links; a port of several links keeps its own."""
+        order, (hosts, leaves, *managers) = self.order, cable.modules
+        in_hosts = Modules(order.n_hosts * -(-(hosts.n // order.n_hosts) // 2), 2)
+        if leaves.n_links == 1:
+            n_together = 2 * order.settings.n_hosts_per_port
+            leaves = Modules(dealt(self.links[HOST_LEAF], self.clos.total_leaves, n_together), 2, 2)
+        return _with_ends(cable, (in_hosts, leaves, *managers))
+
+    def _twins(self, layers: Sequence[CableParts]) -> Iterator[CableParts]:
+        """Links between switches on modules of two; a link of several ports fills its own."""
+        n_switches = list(self.clos.n_switches.values())
+        for cable, both in zip(layers[1:], pairwise(n_switches), strict=True):
+            if self.order.settings.n_ports_per_uplink > 1:
+                yield cable
+                continue
+            yield _with_ends(cable, tuple(Modules(dealt(cable.n_cables, n, 2), 2, 2) for n in both))
 
     @property
     def free_ports(self) -> dict[str, int]:
@@ -249,6 +286,10 @@ class ClusterNetwork:
         of_core = clos.n_pods * clos.core_parallel
         for tier, n_links in (("spine", of_spine), ("core", of_core)):
             yield clos.n_switches.get(tier, 0), n_links * settings.n_ports_per_uplink
+
+
+def _with_ends(cable: CableParts, ends: tuple[Modules, ...]) -> CableParts:
+    return replace(cable, ends=ends, n_optics=sum(end.n for end in ends))
 
 
 def cluster_network(order: ClusterOrder) -> ClusterNetwork:

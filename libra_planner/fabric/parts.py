@@ -17,6 +17,9 @@ NPU_NPU, HOST_LEAF, LEAF_SPINE, SPINE_CORE = "npu-npu", "host-leaf", "leaf-spine
 NPU_SWITCH = "npu-switch"
 """What a cable joins; the last an NPU and its scale-up switch."""
 
+MANAGERS = "managers"
+"""Where modules of links to managers of the fabric are."""
+
 SCALE_UP = "switch"
 """The tier of scale-up switches."""
 
@@ -38,6 +41,25 @@ class SwitchParts:
 
 
 @dataclass(frozen=True)
+class Modules:
+    """Optical modules at one end of cables.
+
+    Parameters
+    ----------
+    n : modules.
+    n_links : cables that one of them serves: those of a port that is split (breakout), or of a
+        cage of two ports.
+    n_ports : ports of a switch that one of them takes.
+    place : where they are, if that is not an end of all cables, such as ``managers``.
+    """
+
+    n: int
+    n_links: int = 1
+    n_ports: int = 1
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class CableParts:
     """Cables of one kind; a cable is two directed links.
 
@@ -45,8 +67,11 @@ class CableParts:
     ----------
     joins : :data:`NPU_NPU`, :data:`HOST_LEAF`, :data:`LEAF_SPINE` or :data:`SPINE_CORE`.
     speed_Bps : one direction, byte/s.
-    n_optics : transceivers, two per optical cable.
+    n_optics : transceivers: one at either end of an optical cable, but one for each port of a
+        leaf that several cables share (breakout).
     in_rack : whether both ends are in one rack (``top_of_rack``).
+    ends : modules of the lower end, the upper end and others, where cables are fibres; ``None``
+        for one of each cable at either end.
     """
 
     joins: str
@@ -54,6 +79,21 @@ class CableParts:
     speed_Bps: float
     n_optics: int
     in_rack: bool = False
+    ends: tuple[Modules, ...] | None = None
+
+    @property
+    def modules(self) -> tuple[Modules, ...]:
+        """Modules of the lower end, the upper end and others, where cables are fibres.
+
+        >>> CableParts(HOST_LEAF, 3, 50e9, 5, ends=(Modules(3), Modules(2, 2))).modules
+        (Modules(n=3, n_links=1, ...), Modules(n=2, n_links=2, ...))
+        """
+        return self.ends or (Modules(self.n_cables), Modules(self.n_cables))
+
+    @property
+    def n_per_port(self) -> int:
+        """Cables that share a port of the switch above (breakout)."""
+        return self.modules[1].n_links if self.modules[0].n_links == 1 else 1
 
 
 @dataclass(frozen=True)
@@ -188,7 +228,7 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
     no_optics = {built.label, built.tier} & set(copper)
     kinds = (HOST_LEAF, LEAF_SPINE, SPINE_CORE) if no_optics else copper
     settings = plane_settings(built.settings, built.nic_Bps)
-    cabled = cable_parts(fabric, n_ports, kinds, n_shared=links_per_host_cable(settings))
+    cabled = cable_parts(fabric, settings, n_ports, kinds)
     if leaves_in_racks(built):
         cabled = (replace(cabled[0], n_optics=0, in_rack=True), *cabled[1:])
     n_nics, switches = n_ports // built.ports_per_nic, switch_parts(fabric, settings, n_ports)
@@ -236,10 +276,10 @@ def switch_parts(fabric: Clos, settings: SwitchSettings, n_hosts: int) -> tuple[
     >>> switch_parts(Clos(4, 4, 2, 1e9, 1e9, n_parallel=2), SwitchSettings(8), 15)[0]
     SwitchParts(tier='leaf', n_switches=4, n_ports_used=31, n_ports_free=1)
     """
-    n_leaves, per_port = fabric.total_leaves, settings.n_hosts_per_port
-    least, n_more = divmod(n_hosts, n_leaves)
-    down = n_more * -(-(least + 1) // per_port) + (n_leaves - n_more) * -(-least // per_port)
-    ports = [down, *(n * settings.n_ports_per_uplink for n in _cables_between(fabric))]
+    ports = [
+        _leaf_ports(fabric, settings, n_hosts),
+        *(n * settings.n_ports_per_uplink for n in _cables_between(fabric)),
+    ]
     parts = []
     for i, (tier, n_switches) in enumerate(fabric.n_switches.items()):
         used = sum(ports[i : i + 2])
@@ -248,20 +288,66 @@ def switch_parts(fabric: Clos, settings: SwitchSettings, n_hosts: int) -> tuple[
 
 
 def cable_parts(
-    fabric: Clos, n_hosts: int, copper: Collection[str] = (), *, n_shared: int = 1
+    fabric: Clos,
+    settings: SwitchSettings,
+    n_hosts: int,
+    copper: Collection[str] = (),
+    n_managers: int = 0,
 ) -> tuple[CableParts, ...]:
     """Cables by what they join, from the hosts up; ``n_hosts`` host ports have a link.
 
-    ``n_shared`` links to hosts share a cable.
+    Parameters
+    ----------
+    fabric, settings : links, and how many of them share a port or a cable.
+    copper : what cables without optics join.
+    n_managers : further links, of managers of the fabric, each with a cable of its own.
+
+    Examples
+    --------
+    Three hosts of two NICs on a leaf, two NICs on every port:
+
+    >>> [one] = cable_parts(Clos(6, host_Bps=50e9), SwitchSettings(4, n_hosts_per_port=2), 6)
+    >>> one.n_cables, one.n_optics
+    (6, 9)
     """
-    counts = [n_hosts // n_shared, *_cables_between(fabric)]
+    n_shared = links_per_host_cable(settings)
+    of_hosts, n_per_port = n_hosts // n_shared, settings.n_hosts_per_port // n_shared
+    n_ports = _leaf_ports(fabric, settings, n_hosts + n_managers)
+    counts = [of_hosts + n_managers, *_cables_between(fabric)]
     speeds = (fabric.host_Bps * n_shared, fabric.uplink_Bps, fabric.core_Bps)
+    of_leaf = Modules(n_ports, n_per_port) if n_per_port > 1 else Modules(counts[0])
+    managers = (Modules(n_managers, place=MANAGERS),) if n_managers else ()
+    is_plain = n_per_port == 1 and not n_managers
+    ends = None if is_plain else (Modules(of_hosts), of_leaf, *managers)
+    layers = zip((HOST_LEAF, LEAF_SPINE, SPINE_CORE), counts, speeds, strict=False)
+    up = settings.n_ports_per_uplink
+    found = [
+        CableParts(joins, n, Bps, 2 * n, ends=(Modules(n, n_ports=up),) * 2 if up > 1 else None)
+        for joins, n, Bps in layers
+    ]
+    found[0] = replace(found[0], ends=ends)
     return tuple(
-        CableParts(joins, n_cables, speed_Bps, 0 if joins in copper else 2 * n_cables)
-        for joins, n_cables, speed_Bps in zip(
-            (HOST_LEAF, LEAF_SPINE, SPINE_CORE), counts, speeds, strict=False
-        )
+        replace(one, n_optics=0 if one.joins in copper else sum(x.n for x in one.modules))
+        for one in found
     )
+
+
+def dealt(n_links: int, n_switches: int, n_together: int) -> int:
+    """Ports or modules of so many links each, where links are dealt evenly to switches.
+
+    A link that is left over on a switch takes one of its own.
+
+    >>> dealt(18, 4, 2)  # Switches of 5, 5, 4 and 4 links.
+    10
+    """
+    least, n_more = divmod(n_links, n_switches)
+    few, many = (-(-n // n_together) for n in (least, least + 1))
+    return n_more * many + (n_switches - n_more) * few
+
+
+def _leaf_ports(fabric: Clos, settings: SwitchSettings, n_links: int) -> int:
+    """Ports of leaves that links of hosts take."""
+    return dealt(n_links, fabric.total_leaves, settings.n_hosts_per_port)
 
 
 def _cables_between(fabric: Clos) -> list[int]:

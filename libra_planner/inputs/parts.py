@@ -114,6 +114,9 @@ class PartSpec(Model):
         1 by default. Bills count a module for each link end, and say so where it is more.
     links_per_module : Links that an optic serves, each of its port speed; 1 by default. A module of
         two links is bought for the cages of switches whose ports_per_cage is 2.
+    splits : Whether an optic of one link serves several slower ones, too, each on fibres of its
+        own, as SR and DR do; true by default. FR and LR, whose wavelengths share a pair of fibres,
+        do not.
     n_npus : NPUs that a server holds.
     n_hosts : Computers of a server, each with links to the side networks; 1 by default.
     reach_m : Longest distance that a cable or optic bridges, m.
@@ -137,6 +140,7 @@ class PartSpec(Model):
     n_ports: Count | None = None
     ports_per_cage: Annotated[int, Field(ge=1, le=8)] = 1
     links_per_module: Annotated[int, Field(ge=1, le=8)] = 1
+    splits: bool = True
     n_npus: Count | None = None
     n_hosts: Count = 1
     reach_m: Length | None = None
@@ -166,13 +170,15 @@ class PartSpec(Model):
         absent = [fields[name].alias or name for name in needed if not getattr(self, name)]
         if absent:
             raise ValueError(f"got {one} without {' and '.join(absent)}")
-        if self.ports_per_cage > 1 and self.kind != "switch":
-            raise ValueError(f"got ports_per_cage of {one}, expected it of a switch only")
-        if self.links_per_module > 1 and self.kind != "optic":
-            raise ValueError(f"got links_per_module of {one}, expected it of an optic only")
-        if self.includes is not None and self.kind != "server":
-            raise ValueError(f"got includes of {one}, expected it of a server only")
+        for name, kind in _OF_ONE_KIND.items():
+            if getattr(self, name) != fields[name].default and self.kind != kind:
+                raise ValueError(f"got {name} of {one}, expected it of {with_article(kind)} only")
         return self
+
+
+# Fields of parts of one kind only.
+_OF_ONE_KIND = {"ports_per_cage": "switch", "includes": "server"}
+_OF_ONE_KIND |= {"links_per_module": "optic", "splits": "optic"}
 
 
 class ExchangeRateSpec(Model):

@@ -14,8 +14,10 @@ from libra_planner.fabric.realization import preset
 from libra_planner.fabric.topology import (
     MAX_RADIX,
     RAIL,
+    RAIL_OPTIMIZED,
     SCALE_UP,
     STACKED,
+    TOP_OF_RACK,
     Realization,
     SwitchSettings,
     Topology,
@@ -31,6 +33,7 @@ from libra_planner.reading.models import (
     Model,
     Text,
     core_fields,
+    not_among,
     validated,
 )
 from libra_planner.reading.value_faults import known_keys
@@ -88,10 +91,20 @@ AnyFailures: TypeAlias = Annotated[
 
 _RAIL_ONLY = "rail_only"
 
+
+def _wiring(value: Any) -> Any:
+    """A wiring by any of its names, all of which a wrong one is told."""
+    if value == _RAIL_ONLY:
+        return RAIL
+    if value not in (RAIL, RAIL_OPTIMIZED, TOP_OF_RACK):
+        raise not_among((RAIL, _RAIL_ONLY, RAIL_OPTIMIZED, TOP_OF_RACK))
+    return value
+
+
 Wiring: TypeAlias = Annotated[
     Literal["rail", "rail_optimized", "top_of_rack"],
     BeforeValidator(
-        lambda value: RAIL if value == _RAIL_ONLY else value,
+        _wiring,
         json_schema_input_type=Literal["rail", "rail_only", "rail_optimized", "top_of_rack"],
     ),
 ]

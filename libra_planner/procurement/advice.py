@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
-from libra_planner.procurement.bought.least_orders import best_moved, change_usd_at, least_order
 from libra_planner.procurement.bought.twins import tied, unequal, weights_of
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import LEAST_SAVED, Comparison
 from libra_planner.procurement.readiness import quote_of, used_in
+from libra_planner.procurement.terms.least_orders import best_moved, change_usd_at, least_order
 
 MOST_STEPS = 4
 """Kinds of parts that are told one by one; the rest is one step more."""

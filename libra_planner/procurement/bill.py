@@ -125,6 +125,8 @@ class Part:
     n_ports : of a switch.
     ports_per_cage : of a switch: links that one module in a cage serves.
     links_per_module : of an optic: links that it serves, each of its port speed.
+    splits : of an optic: whether one of one link serves several slower ones, too, each on fibres
+        of its own; one whose wavelengths share a pair of fibres does not.
     n_npus : of a server.
     n_hosts : computers of a server, each with links to the side networks: 18 of a GB200 NVL72.
     reach_m : longest distance of a cable or optic.
@@ -159,6 +161,7 @@ class Part:
     n_lead_days: int | None = None
     ports_per_cage: int = 1
     links_per_module: int = 1
+    splits: bool = True
 
     @property
     def price_name(self) -> str:
@@ -169,6 +172,11 @@ class Part:
     def unit_usd(self) -> Decimal | None:
         """Price of one; ``None`` where it is not known."""
         return self.price.usd if self.price else None
+
+    @property
+    def whole_Bps(self) -> float:
+        """Speed of all links of an optic; of other parts that of a port."""
+        return self.links_per_module * self.port_speed_Bps
 
     def carries(self, speed_Bps: float) -> bool:
         """Whether its port is so fast, but for rounding."""
@@ -190,6 +198,7 @@ class Need:
     n_ports : of a switch.
     reach_m : of a cable or optic.
     n_links : that an optic serves: no other number will do.
+    may_split : whether an optic of one link does, too, that is as fast as all of them and splits.
     """
 
     kinds: tuple[str, ...]
@@ -197,18 +206,23 @@ class Need:
     n_ports: int = 0
     reach_m: float = 0.0
     n_links: int = 1
+    may_split: bool = False
 
     def is_met_by(self, part: Part) -> bool:
         """Whether a part of one of the kinds suffices."""
-        enough = part.n_ports >= self.n_ports and part.reach_m >= self.reach_m
-        return enough and part.links_per_module == self.n_links and part.carries(self.speed_Bps)
+        if part.n_ports < self.n_ports or part.reach_m < self.reach_m:
+            return False
+        if self.may_split and part.links_per_module == 1:
+            return part.splits and part.carries(self.n_links * self.speed_Bps)
+        return part.links_per_module == self.n_links and part.carries(self.speed_Bps)
 
     @property
     def text(self) -> str:
         """In words, such as "switch of 64 ports at 400 Gbit/s"."""
         ports = f" of {self.n_ports} ports" if self.n_ports else ""
         reach = f" over {self.reach_m:g} m" if self.reach_m else ""
-        return f"{self.kinds[-1]}{ports} at {gigabits_text(self.speed_Bps)}{reach}"
+        links = f" for {self.n_links} links" if self.n_links > 1 else ""
+        return f"{self.kinds[-1]}{ports}{links} at {gigabits_text(self.speed_Bps)}{reach}"
 
 
 @dataclass(frozen=True)
@@ -295,8 +309,10 @@ class Parts:
         >>> [part.name for part in parts.fitting(Need((SWITCH,), 50e9, n_ports=64))]
         ['n', 'w']
         """
-        found = [part for part in self.of_kind(*need.kinds) if need.is_met_by(part)]
-        return [part for part in found if found[0].carries(part.port_speed_Bps)]
+        met = (part for part in self.of_kind(*need.kinds) if need.is_met_by(part))
+        found = sorted(met, key=lambda part: part.whole_Bps)  # Stable.
+        most_Bps = found[0].whole_Bps * (1 + _ROUNDING) if found else 0.0
+        return [part for part in found if part.whole_Bps <= most_Bps]
 
     def port_speed_Bps(self, bandwidth_Bps: float) -> float | None:
         """Speed of the slowest NIC that suffices, else of the fastest; ``None`` without NICs."""
@@ -457,6 +473,8 @@ class Line:
     n_covered : units that its spares stand in for; by default its own.
     length_m : of a cable, as it is assumed; 0 of all else.
     choice : of its part, where others fit, too.
+    n_switch_ends : of cables and modules: ends that take one port of a switch each.
+    n_per_port : of cables: those that share a port of a leaf (breakout).
 
     Examples
     --------
@@ -477,6 +495,8 @@ class Line:
     n_covered: int | None = None
     length_m: float = 0.0
     choice: Choice | None = field(default=None, repr=False)
+    n_switch_ends: int = 0
+    n_per_port: int = 1
 
     @property
     def dimension(self) -> str:
@@ -704,41 +724,3 @@ class Bill:
         for line in self.lines:
             counts[line.part.name] = counts.get(line.part.name, 0) + line.n_bought
         return counts
-
-
-def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
-    """Total of a bill where each part gets the largest discount that its units reach.
-
-    Links at the price book's prices per GB/s get none, nor do quotes: these are for the order.
-
-    Parameters
-    ----------
-    bill : units of one part count together over all its lines.
-    discounts : tiers, any order.
-
-    Examples
-    --------
-    >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.00")))
-    >>> bill = Bill((Line("network", "dim1", nic, 100),))
-    >>> discounts = [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)]
-    >>> discounted_usd(bill, discounts)
-    Decimal('930.00')
-    >>> quoted = Part("n", "nic", "a NIC", Price(Decimal("10.00"), "quoted"))
-    >>> discounted_usd(Bill((Line("network", "dim1", quoted, 100),)), discounts)
-    Decimal('1000.00')
-    """
-    pairs = zip(bill.lines, discounts_of_lines(bill, discounts), strict=True)
-    return sum((to_cents((line.extended_usd or ZERO) * (1 - share)) for line, share in pairs), ZERO)
-
-
-def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[Decimal]:
-    """The discount that each line gets, as a fraction: a matter of units, not of prices."""
-    counts, found = bill.n_bought_by_part(), []
-    for line in bill.lines:
-        is_fixed = line.part.kind in (LINK, SUPPORT) or (
-            line.part.price is not None and line.part.price.is_quoted
-        )
-        n_units = 0 if is_fixed else counts[line.part.name]
-        reached = [one.discount_fraction for one in discounts if n_units >= one.n_units]
-        found.append(Decimal(repr(float(max(reached, default=0.0)))))
-    return found

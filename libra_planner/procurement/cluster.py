@@ -15,13 +15,10 @@ from libra_planner.fabric.cluster import (
     ClusterOrder,
     cluster_network,
 )
-from libra_planner.fabric.parts import HOST_LEAF, CableParts, design_parts, switch_parts
+from libra_planner.fabric.parts import HOST_LEAF, design_parts, switch_parts
 from libra_planner.fabric.realization import realize
 from libra_planner.fabric.topology import RAIL, SwitchSettings, Topology
 from libra_planner.procurement.bill import (
-    FIBRE,
-    MEDIA,
-    NETWORK,
     NIC,
     SWITCH,
     Bill,
@@ -30,10 +27,11 @@ from libra_planner.procurement.bill import (
     Part,
     with_one_stock,
 )
+from libra_planner.procurement.bought.cabling import bought_line, link_needs
 from libra_planner.procurement.bought.cages import cages_of
 from libra_planner.procurement.bought.choices import Naming, refuse_unfit, with_modules
 from libra_planner.procurement.bought.refills import LEAST_OF_BILL, Refill, best_refill
-from libra_planner.procurement.lines import FabricShop, Purchase, bought_line, system_bill
+from libra_planner.procurement.lines import FabricShop, Purchase, system_bill
 from libra_planner.procurement.quotes import quoted_bill
 
 _WIRING_OF = {RAIL: RAIL_ONLY}
@@ -90,37 +88,9 @@ def _lines(
     switch = shop.choice(Need((SWITCH,), order.speed_Bps, n_ports=radix), named)
     for tier in switch_parts(clos, order.settings, network.links[HOST_LEAF]):
         yield bought_line(tier.tier, switch, tier.n_switches)
-    if n_per_fibre == 2:
-        cages = cages_of(switch.taken.part, order.speed_Bps, clos)
-        for place, own in _cables(network):
-            yield from shop.cable_lines(place, own, named, cages if place == own.joins else None)
-        return
-    twin = shop.choice(_twin_need(network, shop), named)
-    for place, n in network.transceivers(1).items():
-        yield bought_line(place, twin, n, "modules of two links")
-    for joins, n_cables in network.cables.items():
-        fibre = shop.parts.named(twin.taken.part.cable, FIBRE)
-        yield Line(NETWORK, joins, fibre, n_cables)
-
-
-def _cables(network: ClusterNetwork) -> Iterator[tuple[str, CableParts]]:
-    """Cables by what they join; those to managers of the fabric by themselves."""
-    clos, n_managers = network.clos, network.order.n_management_links
-    speeds = (clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
-    cables = network.cables | {HOST_LEAF: network.cables[HOST_LEAF] - n_managers}
-    links = network.links | {HOST_LEAF: network.links[HOST_LEAF] - n_managers}
-    for (joins, n_cables), speed_Bps in zip(cables.items(), speeds, strict=True):
-        whole_Bps = speed_Bps * max(1, links[joins] // max(1, n_cables))
-        yield joins, CableParts(joins, n_cables, whole_Bps, 2 * n_cables)
-    yield "managers", CableParts(HOST_LEAF, n_managers, clos.host_Bps, 2 * n_managers)
-
-
-def _twin_need(network: ClusterNetwork, shop: FabricShop) -> Need:
-    """A module of two links that reaches as far as the longest cable."""
-    clos, lengths_m = network.clos, shop.assumptions.cable_lengths_m
-    longest_m = max(lengths_m[joins] for joins in network.cables)
-    speed_Bps = max(clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
-    return Need(MEDIA, 2 * speed_Bps, reach_m=longest_m)
+    cages = cages_of(switch.taken.part, order.speed_Bps, clos) if n_per_fibre == 2 else None
+    for cable in network.cable_parts(n_per_fibre):
+        yield from shop.cable_lines(cable.joins, cable, named, cages)
 
 
 def _needs(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Iterator[Need]:
@@ -128,12 +98,9 @@ def _needs(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Itera
     order, lengths_m = network.order, shop.assumptions.cable_lengths_m
     yield Need((NIC,), order.nic_Bps)
     yield Need((SWITCH,), order.speed_Bps, n_ports=order.switch_radix)
-    if n_per_fibre != 2:
-        yield _twin_need(network, shop)
-        return
-    for _, own in _cables(network):
-        if own.n_cables:
-            yield Need(MEDIA, own.speed_Bps, reach_m=lengths_m[own.joins])
+    for cable in network.cable_parts(n_per_fibre):
+        if cable.n_cables:
+            yield from link_needs(cable, lengths_m[cable.joins])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from libra_planner.fabric.topology import (
 from libra_planner.problem import Problem
 from libra_planner.procurement import bill
 from libra_planner.procurement.bill import (
-    MEDIA,
     ZERO,
     Assumptions,
     Bill,
@@ -40,6 +39,7 @@ from libra_planner.procurement.bill import (
     Parts,
     Price,
 )
+from libra_planner.procurement.bought.cabling import bought_line, cable_lines, link_needs
 from libra_planner.procurement.bought.cages import Cages, cages_of
 from libra_planner.procurement.bought.choices import (
     Naming,
@@ -303,15 +303,28 @@ class FabricShop:
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 
-    def choice(self, need: Need, settings: SwitchSettings | None = None) -> Choice:
-        """The part that is bought for a need, as the plan names it or a price decides."""
-        key = need, settings.parts if settings is not None else ()
+    def choice(
+        self,
+        need: Need,
+        settings: SwitchSettings | None = None,
+        beside: Need | None = None,
+        fibre: str = "",
+    ) -> Choice:
+        """The part that is bought for a need, as the plan names it or a price decides.
+
+        Parameters
+        ----------
+        need, settings : what it is for, and what a plan names.
+        beside, fibre : another need at the other end of a fibre, and the fibre of an optic.
+        """
+        key = need, settings.parts if settings is not None else (), beside, fibre
         if key not in self._choices:
-            self._choices[key] = choice(need, self.parts, self._quotes, named_parts(settings))
+            named = named_parts(settings)
+            self._choices[key] = choice(need, self.parts, self._quotes, named, beside, fibre)
         return self._choices[key]
 
     @cached_property
-    def _choices(self) -> dict[tuple[Need, object], Choice]:
+    def _choices(self) -> dict[tuple[object, ...], Choice]:
         return {}
 
     @cached_property
@@ -324,13 +337,12 @@ class FabricShop:
             named, settings = named_parts(built.settings), built.settings
             if named and scale_out and built.fabric is not None and settings is not None:
                 needs = [self._nic_need(built), self._switch_need(built, settings)]
-                needs += map(self._link_need, parts.cables)
+                for cable in parts.cables:
+                    needs += link_needs(cable, self._length_m(cable))
                 yield Naming(dim, named, [*with_modules(needs, named, self.parts)])
 
-    def _link_need(self, cable: CableParts) -> Need:
-        lengths_m = self.assumptions.cable_lengths_m
-        length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
-        return Need(MEDIA, cable.speed_Bps, reach_m=length_m)
+    def _length_m(self, cable: CableParts) -> float:
+        return self.assumptions.cable_lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
 
     def _nic_need(self, built: RealizedDimension) -> Need:
         return Need((bill.NIC,), built.nic_Bps)
@@ -380,44 +392,7 @@ class FabricShop:
         settings : that name parts.
         cages : of the switches at their ends; ``None`` where each holds one port.
         """
-        need = self._link_need(cable)
-        speed_Bps, length_m = need.speed_Bps, need.reach_m
-        found = self.choice(need, settings)
-        medium, note = found.taken.part, f"{length_m:g} m assumed"
-        if medium.kind != bill.OPTIC:
-            own = bought_line(tier, found, cable.n_cables, note)
-            yield replace(own, speed_Bps=speed_Bps, length_m=length_m)
-            return
-        shared = self._shared_modules(need, medium, cages, settings)
-        if cages is None or shared is None:
-            both = bought_line(tier, found, 2 * cable.n_cables, f"two per cable, {note}")
-            yield replace(both, speed_Bps=speed_Bps)
-        else:
-            n_alone, n_shared = cages.modules(cable)
-            alone = bought_line(tier, found, n_alone, f"one per cable, at NICs, {note}")
-            yield from [replace(alone, speed_Bps=speed_Bps)] if n_alone else []
-            words = f"one for {cages.n_ports} links of a switch, {note}"
-            yield replace(bought_line(tier, shared, n_shared, words), speed_Bps=speed_Bps)
-        fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", bill.FIBRE)
-        yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note, length_m=length_m)
-
-    def _shared_modules(
-        self, need: Need, medium: Part, cages: Cages | None, settings: SwitchSettings | None
-    ) -> Choice | None:
-        """The module of as many links as a cage has ports; ``None`` where nobody sells one."""
-        if cages is None or not cages.port_Bps * (1 - _ROUNDING) <= need.speed_Bps:
-            return None
-        if need.speed_Bps > cages.port_Bps * (1 + _ROUNDING):
-            return None
-        found = self.choice(replace(need, kinds=(bill.OPTIC,), n_links=cages.n_ports), settings)
-        same = found.taken.part.cable == medium.cable and found.taken.part.links_per_module > 1
-        return found if same else None
-
-
-def bought_line(tier: str, found: Choice, n_units: int, note: str = "") -> Line:
-    """The line of the part that is taken; its quote comes with the whole bill."""
-    kept = found if found.others or found.is_named else None
-    return Line(bill.NETWORK, tier, found.taken.part, n_units, note, choice=kept)
+        yield from cable_lines(self, tier, cable, self._length_m(cable), settings, cages)
 
 
 def side_lines(bought: Purchase, shop: FabricShop) -> tuple[Line, ...]:

@@ -8,11 +8,14 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import ASSUMED, SAME_SPEED
 from libra_planner.costs.quotes import Quote, without_end
-from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.plain_text import joined
 from libra_planner.procurement import bill as kinds
 from libra_planner.procurement.bill import ZERO, Bill, Line, Part
-from libra_planner.procurement.bought.least_orders import least_order_texts
+from libra_planner.procurement.bought.cages import (
+    link_ends_in_cages,
+    open_module_texts,
+    splitter_texts,
+)
 from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.bought.rewirings import (
@@ -25,6 +28,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.terms.least_orders import least_order_texts
 from libra_planner.step.memory_use import MemoryUse, fit_text
 from libra_planner.units import short_usd
 
@@ -266,33 +270,12 @@ def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:
 
 
 def shared_cages(one: Candidate) -> dict[tuple[str, int, str], int]:
-    """Link ends in cages of several ports: by the switch, ports of a cage, and what is in them.
-
-    A bill counts one module, or one cable, for each, unless the catalogue has modules of as many
-    links.
-    """
-    found: dict[tuple[str, int, str], int] = {}
-    switches = {
-        (x.group, x.tier.rpartition(", ")[0]): x.part
-        for x in one.bill.lines
-        if x.part.ports_per_cage > 1
-    }
-    whole = {(x.group, x.tier) for x in one.bill.lines if x.part.links_per_module > 1}
-    for x in one.bill.lines:
-        place, _, joins = x.tier.rpartition(", ")
-        switch = switches.get((x.group, place))
-        if switch and x.part.kind in _MODULES and (x.group, x.tier) not in whole:
-            n_ends = x.n_units * (1 if x.part.kind == kinds.OPTIC else 2)
-            key = switch.name, switch.ports_per_cage, x.part.name
-            found[key] = found.get(key, 0) + (n_ends // 2 if joins == HOST_LEAF else n_ends)
-    return found
-
-
-_MODULES = (kinds.OPTIC, kinds.COPPER, kinds.ACTIVE_OPTICAL)
+    """Link ends in cages of several ports, as :func:`link_ends_in_cages` has them."""
+    return link_ends_in_cages(one.bill)
 
 
 def cage_texts(one: Candidate) -> Iterator[str]:
-    """That one module for each link end is assumed where cages have several ports, in words."""
+    """That modules or cables are counted where their sellers count others, in words."""
     for (switch, n_ports, module), n_ends in shared_cages(one).items():
         yield (
             f"one module for each link end is assumed, and {switch} has {n_ports} ports in a cage: "
@@ -300,16 +283,12 @@ def cage_texts(one: Candidate) -> Iterator[str]:
             "another part number, count and price. Ask its seller, and add its optic to the parts "
             f"catalogue with links_per_module: {n_ports}: bills then count it"
         )
+    yield from splitter_texts(one.bill)
 
 
 def short_cage_texts(one: Candidate) -> Iterator[str]:
     """The same for a first page."""
-    for (switch, n_ports, module), n_ends in shared_cages(one).items():
-        cages = f"cages of {n_ports} ports of {switch}"
-        ask = "twin-port modules: half as many"
-        if n_ports != 2:
-            ask = f"modules of {n_ports} links: one for {n_ports} of these"
-        yield f"{n_ends:,} {module} stand in {cages}; ask for {ask}, at another price"
+    yield from open_module_texts(one.bill)
 
 
 def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:

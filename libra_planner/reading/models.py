@@ -24,6 +24,7 @@ from libra_planner.errors import (
     refuse,
     shown,
 )
+from libra_planner.plain_text import joined
 from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole
 from libra_planner.reading.kinds import of_quotes, refuse_other_kind
 from libra_planner.reading.value_faults import path_of, value_fault
@@ -277,6 +278,11 @@ class CountOrAuto:
         raise ValueError(f"got {shown(value)}, {expected}")
 
 
+def not_among(names: Iterable[str]) -> PydanticKnownError:
+    """What a literal of some names says of another value."""
+    return PydanticKnownError("literal_error", {"expected": joined([*map(repr, names)], "or")})
+
+
 @dataclass(frozen=True, eq=False)
 class RegisteredName:
     """Makes a text one of the names of a registry, which is read whenever a text is."""
@@ -294,8 +300,7 @@ class RegisteredName:
     def _known(self, value: Any) -> str:
         names = list(self.registry)
         if not isinstance(value, str) or value not in names:
-            *shown, last = map(repr, names)
-            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(shown)} or {last}"})
+            raise not_among(names)
         return value
 
 

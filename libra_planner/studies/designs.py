@@ -47,7 +47,8 @@ def bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Array:
     if len(parts) != n_dims:
         expected = f"expected {n_dims}, one for each dimension of {problem.topology}"
         fix = "separate GB/s by commas, innermost first"
-        raise SpecError.at(place, f"got {len(parts)} numbers", expected, fix)
+        got = f"got {len(parts)} number{'s' * (len(parts) != 1)}"
+        raise SpecError.at(place, got, expected, fix)
     values = [_gigabytes_per_s(part, place) for part in parts]
     return np.array(values) * BYTES_PER_S_PER_GBPS
 

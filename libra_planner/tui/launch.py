@@ -24,12 +24,16 @@ def run(plan: str | None) -> None:
     Raises
     ------
     SpecError
-        Without a terminal.
+        Without a terminal, or a file to read there.
     """
     served = "TEXTUAL_DRIVER" in os.environ  # As textual-serve runs it: through pipes.
     # None where it is closed; Textual draws on stderr.
     streams = (sys.stdin, sys.stdout, sys.stderr)
     if not served and not all(stream is not None and stream.isatty() for stream in streams):
+        if plan is not None:
+            from libra_planner.reading.document import read_document
+
+            read_document(plan)  # What is wrong with the file is said first.
         fix = "run it in one, or use optimize, evaluate and check"
         raise SpecError.at(plan or "libra-planner tui", "got no terminal", "expected one", fix)
     from libra_planner.reading.bundled import example

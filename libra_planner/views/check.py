@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from libra_planner.check.degraded import JobReport, SharedFabric
 from libra_planner.check.exposed import Exposed, exposed_communication
 from libra_planner.check.imbalance import worst_dimension
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Array, Clos
-from libra_planner.fabric.parts import design_parts, network_parts
+from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.plan.steps.notes import in_order, plan_notes
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
@@ -31,7 +30,6 @@ from libra_planner.views.links import built_notes, link_notes, parts_blocks, par
 from libra_planner.views.phases import (
     algorithm_head,
     algorithm_lines,
-    algorithms_payload,
     comparison_blocks,
     contention_lines,
     exposed_table,
@@ -216,8 +214,13 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from plan_notes(plan.as_checked(checked.links.problem))
 
 
-def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
-    """Headline, step times, dimensions, parts, phases, what loses most, notes."""
+def check_blocks(
+    checked: CheckedPlan, hot: Iterable[Block], *, brief: bool = False
+) -> Iterator[Block]:
+    """Headline, step times, dimensions, parts, phases, what loses most, notes.
+
+    The brief form leaves out what single collectives, layers, links and parts are told of.
+    """
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
@@ -229,6 +232,16 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     yield from contention_lines(checked.exposed)
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
+    if brief:
+        yield "--brief leaves out the tables of collectives, layers, links and parts"
+    else:
+        yield from _details(checked, hot)
+    yield from plan.note_lines(check_notes(checked))
+
+
+def _details(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
+    """What single collectives, layers, links and parts are told of."""
+    report = checked.report
     yield from slowed_blocks(report)
     yield from map(escape, floor_lines(report))
     yield from (*hot, "")
@@ -237,7 +250,6 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
         yield from ("", *algorithm_head(checked.links.problem))
         yield from map(escape, algorithm_lines(report))
         yield from comparison_blocks(report)
-    yield from plan.note_lines(check_notes(checked))
 
 
 def _headline(checked: CheckedPlan) -> Iterator[str]:
@@ -304,7 +316,11 @@ def _costs(report: CheckReport) -> str:
     routing = report.effective_step_time_s / report.spray_step_time_s - 1
     cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
     means = spread.mean_text(routing[: report.n_routings], _signed)
-    return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
+    said = f"The links cost {_signed(links)} step time, {cost}"
+    if _signed(links).startswith("-"):
+        shorter = f"On whole links the step is {-links:.2%} shorter"
+        said = f"{shorter} (NICs come whole, or sends find idle uplinks), {cost}"
+    return said + f" ({means})" * bool(means)
 
 
 def _signed(fraction: float) -> str:
@@ -361,83 +377,3 @@ def _fim_lines(report: CheckReport) -> Iterator[str]:
     yield from high_floor_legend(report)
     if any(one.ideal_efficiency > _WHOLE for one in report.dimensions):
         yield "more than whole links have: collectives send less over them than the model counts"
-
-
-JOB_NOTES = (
-    "each job is given the worst of the others: while it communicates over the shared dimension, "
-    "every other job is in its heaviest round there, without an end",
-    "alone: the same place on the same fabric, with the other jobs' NPUs idle",
-)
-"""What the figures of several jobs take for granted."""
-
-
-def jobs_payload(
-    shared: SharedFabric, jobs: Sequence[JobReport], plans: Sequence[str], *, statistics: bool
-) -> dict[str, Any]:
-    """What ``check --json`` prints for several plans."""
-    parts = network_parts(shared.design, shared.design.topology.n_dims - 1)
-    return {
-        **routing_keys(jobs[0].alone, shared.checks[0].traffic),
-        "topology": str(shared.design.topology),
-        "n_npus": shared.design.topology.n_npus,
-        "shared": attributes(parts, dimension="label", tier="tier") | parts_payload(parts),
-        "jobs": [
-            {
-                "plan": name,
-                **attributes(job, workload="name", n_npus="n_npus"),
-                "bandwidth_GBps": [gigabytes_per_s(x) for x in check.bandwidth_Bps],
-                **spread.figures("slowdown", job.slowdown, statistics=statistics),
-                "algorithms": algorithms_payload(job.alone),
-                "memory": memory.memory_payload(check.problem.step.memory),
-                "alone": time_keys(job.alone, statistics=statistics),
-                "shared": time_keys(job.shared, statistics=statistics),
-            }
-            for name, job, check in zip(plans, jobs, shared.checks, strict=True)
-        ],
-        "notes": list(JOB_NOTES),
-    }
-
-
-def jobs_blocks(
-    shared: SharedFabric, jobs: Sequence[JobReport], plans: Sequence[str]
-) -> Iterator[Block]:
-    """Headline, one row per job, what is taken for granted."""
-    topology, traffic = shared.design.topology, shared.checks[0].traffic
-    port = topology.ports[-1]
-    ends, tiers = (topology.labels[port], topology.labels[-1]), topology.tiers[port:]
-    yield (
-        f"[bold]{len(jobs)} jobs[/] on {topology}, {topology.n_npus:,} NPUs, sharing "
-        f"{' to '.join(dict.fromkeys(ends))} ({', '.join(dict.fromkeys(tiers))})"
-    )
-    routed = max((job.alone for job in jobs), key=lambda report: report.n_routings)
-    yield f"Routed by {routed_by(routed)}; placement {traffic.placement}"
-    rows = list(zip(plans, jobs, shared.checks, strict=True))
-    yield from ("", _jobs_table(rows, routed.n_routings))
-    for name, job, check in rows:
-        yield from (escape(f"{name}: {line}") for line in algorithm_lines(job.alone))
-        yield from (f"{escape(name)}: {text}" for text in memory.memory_markup(check.problem))
-    yield from plan.note_lines(JOB_NOTES)
-
-
-def _jobs_table(rows: Sequence[tuple[str, JobReport, LinkCheck]], n_routings: int) -> Table:
-    several = f", means of {n_routings:,} routings" if n_routings > 1 else ""
-    return cells.table_of(
-        f"Step time of each job{several}",
-        rows,
-        {
-            "plan": lambda row: row[0],
-            "workload": lambda row: row[1].name,
-            "NPUs": lambda row: cells.count(row[1].n_npus),
-            "ideal": lambda row: format_time(row[1].alone.ideal_step_time_s),
-            "alone": lambda row: format_time(row[1].alone.effective_step_time_s.mean()),
-            "beside": lambda row: format_time(row[1].shared.effective_step_time_s.mean()),
-            "slowdown": lambda row: f"{row[1].slowdown.mean():.3f}x",
-            "GB/s per NPU": lambda row: ", ".join(
-                f"{gigabytes_per_s(value):,.2f}" for value in row[2].bandwidth_Bps
-            ),
-            "FIM %": lambda row: cells.two_digits(row[1].shared.fim_percent.mean()),
-            **({"p95": lambda row: f"{distribution(row[1].slowdown).p95:.3f}x"} if several else {}),
-        },
-        left=("plan", "workload"),
-        dispensable=("GB/s per NPU", "FIM %", "workload", "ideal", "NPUs"),
-    )

@@ -12,7 +12,8 @@ from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import TIERS, WIRINGS, ClusterNetwork, ClusterOrder
 from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.fabric.topology import TOP_OF_RACK
-from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
+from libra_planner.procurement.bill import OPTIC, SUPPORT, Bill, Line, Price
+from libra_planner.procurement.bought.cages import open_module_texts
 from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.bought.refills import PLAN, Refill, tiers_text
 from libra_planner.procurement.cluster import FreePorts
@@ -68,6 +69,7 @@ def cluster_payload(
         "quotes": {line.part.name: price.source for line, price in _quoted(bill)},
         "unused_quotes": unused_items(bill, quotes),
         "warnings": quote_warnings(used_quotes(bill, quotes)),
+        "open_points": list(_open_texts(network, bill, n_per_fibre)),
         "one_more_host": _change(network, grown),
         "free_ports": network.free_ports,
         "room_for_hosts": network.n_more_hosts,
@@ -147,10 +149,49 @@ def _groups_line(groups: tuple[ClusterNetwork, float] | None, total_usd: float) 
     )
 
 
+_MANY_FREE, _MATERIAL = 0.25, 0.01
+"""Share of leaf ports, and of a cost, from which free ports are worth a word."""
+
+
+def _racks_line(
+    network: ClusterNetwork, total_usd: float, racks: tuple[ClusterNetwork, float] | None
+) -> Iterator[str]:
+    """What fewer leaves would save, each for all NICs of its hosts, where many ports are free."""
+    n_leaves, n_free = network.clos.total_leaves, network.free_ports["leaf"]
+    n_ports = n_leaves * network.order.switch_radix
+    if racks is None or n_free < _MANY_FREE * n_ports or racks[0].clos.total_leaves >= n_leaves:
+        return
+    other, usd = racks
+    if total_usd - usd >= _MATERIAL * total_usd:
+        found = tiers_text({tier: n for tier, n in other.clos.n_switches.items() if n})
+        yield (
+            f"{n_free:,} of {n_ports:,} ports of leaves are free, as every rail has leaves of its "
+            f"own: --wiring top_of_rack needs {found} and costs {format_usd(usd)}, "
+            f"{format_usd(total_usd - usd)} less (a step may take longer: not checked)"
+        )
+
+
 def _modules_line(network: ClusterNetwork, n_per_fibre: int) -> str:
     modules = network.transceivers(n_per_fibre)
     places = ", ".join(f"{n:,} in {place}" for place, n in modules.items() if n)
     return f"Transceivers, all cables fibres: [bold]{sum(modules.values()):,}[/] ({places})"
+
+
+def _open_texts(network: ClusterNetwork, bill: Bill, n_per_fibre: int) -> Iterator[str]:
+    """What a seller has to be asked about the modules of a network."""
+    is_split = any(cable.n_per_port > 1 for cable in network.cable_parts())
+    counted_so = "" if n_per_fibre == 1 or is_split else f" ({_TWIN} counts them)"
+    yield from (f"{text}{counted_so}" for text in open_module_texts(bill))
+    for part in bill.missing:
+        if n_per_fibre == 1 and part.kind == OPTIC:
+            yield (
+                f"the catalogue has no {part.name}: add one with a price, or leave out {_TWIN}, "
+                f"so that every port has a module of its own"
+            )
+
+
+_TWIN = "--transceivers-per-fibre 1"
+"""The option for modules of two links."""
 
 
 def cluster_blocks(
@@ -161,20 +202,16 @@ def cluster_blocks(
     quotes: Sequence[Quote] = (),
     rails_usd: float | None = None,
     groups: tuple[ClusterNetwork, float] | None = None,
+    racks: tuple[ClusterNetwork, float] | None = None,
 ) -> Iterator[Block]:
     """The network as a picture from the cores down, what it is made of, and how it grows.
 
     Where separate rails (``rails_usd``) save much, that stands first, else last. ``groups`` is the
-    network of equal groups and its cost, where it is another.
+    network of equal groups and its cost, where it is another, and ``racks`` that of leaves for all
+    NICs of their hosts.
     """
     order = network.order
-    n_nics = order.n_hosts * order.n_nics_per_host
-    planes = f", {order.n_planes} planes" if order.n_planes > 1 else ""
-    yield (
-        f"[bold]{counted(order.n_hosts, 'host')}[/], {counted(n_nics, 'NIC')} of "
-        f"{format_line_rate(order.nic_Bps)}{planes}, {order.wiring}, "
-        f"switches of {order.switch_radix} ports"
-    )
+    yield _title(order)
     yield from _rails_line(bill, rails_usd, is_much=True)
     yield ""
     yield from _picture(network)
@@ -202,10 +239,24 @@ def cluster_blocks(
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
         yield escape(f"{name}: {source}")
     yield from map(escape, map(choice_text, open_choices(bill)))
+    yield from (escape(f"Open: {text}") for text in _open_texts(network, bill, n_per_fibre))
     yield from map(escape, _quote_lines(bill, quotes))
     yield from _growth(network, grown)
-    yield from () if bill.missing else _groups_line(groups, float(bill.total_usd))
+    total_usd = float(bill.total_usd)
+    yield from () if bill.missing else _groups_line(groups, total_usd)
+    yield from () if bill.missing else _racks_line(network, total_usd, racks)
     yield from _rails_line(bill, rails_usd, is_much=False)
+
+
+def _title(order: ClusterOrder) -> str:
+    """What a network joins."""
+    n_nics = order.n_hosts * order.n_nics_per_host
+    planes = f", {order.n_planes} planes" if order.n_planes > 1 else ""
+    return (
+        f"[bold]{counted(order.n_hosts, 'host')}[/], {counted(n_nics, 'NIC')} of "
+        f"{format_line_rate(order.nic_Bps)}{planes}, {order.wiring}, "
+        f"switches of {order.switch_radix} ports"
+    )
 
 
 def _quote_lines(bill: Bill, quotes: Sequence[Quote]) -> Iterator[str]:

@@ -186,7 +186,7 @@ def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
         rows.append(("all exposed communication", *all_s))
     texts = [(name, *map(_taken, seconds), _more(*seconds)) for name, *seconds in rows]
     title = "Exposed communication of a step: what does not hide behind compute"
-    names = ("operation", "by the model", "on these links", "more")
+    names = ("operation", "by the model", "on these links", "change")
     return table("", title, names, texts, left=("operation",)) if texts else None
 
 

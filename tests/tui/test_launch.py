@@ -40,6 +40,7 @@ def test_without_a_terminal_it_says_so(run: Callable[..., Outcome], plan_file: P
     outcome = run("tui", plan_file)
     assert outcome.code == 2
     assert outcome.err.startswith(f"{plan_file}: got no terminal")
+    assert run("tui", "nofile.yaml").err.startswith("nofile.yaml: got no such file, expected one")
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])

@@ -301,7 +301,7 @@ def test_yaml_12_numbers_and_words(plan, run) -> None:
         (["--bandwidth", "1,2,3,inf"], "--bandwidth: got 'inf', expected 0 or"),
         (["--bandwidth", "1,2,3,-4"], "--bandwidth: got '-4', expected 0 or a number from"),
         (["--bandwidth", "1,2,3,0"], "--bandwidth: got 0 GB/s for dim4, expected bandwidth"),
-        (["--bandwidth", ""], "--bandwidth: got 1 numbers, expected 4"),
+        (["--bandwidth", ""], "--bandwidth: got 1 number, expected 4"),
         (["--bandwidth", "1,2,3,4", "--set", "nonsense"], "--set nonsense: got 'nonsense'"),
         (["--bandwidth", "1,2,3,4", "--set", "a.b=1"], "--set a.b: a: got the unknown key"),
         (["--bandwidth", "1,2,3,4", "--set", "workload.b=1"], "--set workload.b: got no place"),

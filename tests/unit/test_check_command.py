@@ -97,6 +97,24 @@ def test_half_the_uplinks_take_twice_the_time(placement, seconds, small, run) ->
     assert f"The links cost {seconds / 1.6 - 1:+.2%} step time, ecmp +0.00%" in text
 
 
+def test_whole_links_that_save_time_say_why(run) -> None:
+    text = run("check", "07_check", "--brief").out
+    assert "\nOn whole links the step is 0.27% shorter (NICs come whole, or sends find" in text
+    assert "The links cost" not in text
+
+
+def test_a_brief_check_leaves_out_links_and_parts(run) -> None:
+    """What it prints stands in the long one, too."""
+    long, brief = (run("check", "07_check", *x).out.splitlines() for x in ((), ("--brief",)))
+    left_out = "--brief leaves out the tables of collectives, layers, links and parts"
+    assert left_out in brief
+    assert len(brief) < len(long) / 2 + 10
+    assert {*brief} - {*long} == {left_out}
+    for name in ("Step time", "Exposed communication", "GB/s per NPU", "Note: "):
+        assert any(line.startswith(name) for line in brief)
+    assert not any(line.startswith(("Layers", "Busiest links", "Switches")) for line in brief)
+
+
 def test_flows_that_meet_take_twice_the_time(small, run) -> None:
     """Two flows of each leaf on two uplinks meet (0.4 s) or not (0.2 s).
 

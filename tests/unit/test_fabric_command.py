@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,11 @@ import libra_planner as lp
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
+from libra_planner.inputs.parts import load_parts
+from libra_planner.procurement.bill import CABLING, Bill, Price
+from libra_planner.procurement.cluster import cluster_bill
+from libra_planner.procurement.lines import Book, FabricShop
+from libra_planner.units import format_usd
 
 ONE = ("fabric", "--hosts", "64", "--nic", "400Gbps")
 
@@ -171,8 +181,6 @@ def test_text_and_json_agree(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_bill_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
     """By hand: 32 NICs and 1 spare, 1 switch and 1, 64 optics and 2, 32 fibres and 1."""
-    from libra_planner.inputs.parts import load_parts
-
     parts = load_parts().parts.by_name
     counts = {"nic-400g": 33, "switch-64x400g": 2, "optic-400g-sr4": 66, "fibre-om4": 33}
     by_hand = sum(n * float(parts[name].price.usd) for name, n in counts.items())
@@ -300,7 +308,10 @@ def test_separate_rails_are_named_where_they_cost_less(run) -> None:
 def test_a_total_without_all_prices_is_the_least_and_has_no_range(run) -> None:
     asked = ("--nic", "800Gbps", "--taper", "3", "--transceivers-per-fibre", "1")
     found = run("fabric", "--hosts", "128", *asked)
-    assert "with spares, without optic at 1600 Gbit/s over 300 m and cables" in found.out
+    assert "with spares, without optic for 2 links at 800 Gbit/s over 50 m" in found.out
+    assert "Open: the catalogue has no optic for 2 links at 800 Gbit/s over 100 m: add one" in (
+        found.out
+    )
     (line,) = [line for line in found.out.splitlines() if "no price is known" in line]
     assert line.startswith("At least $")
     assert "as sources of prices differ" not in line
@@ -311,3 +322,268 @@ def test_a_total_without_all_prices_is_the_least_and_has_no_range(run) -> None:
     assert repr(unsold) == "<Network: 256 hosts, 96 switches, 4,096 cables; no price>"
     assert "No price is known of nic at 3200 Gbit/s" in str(unsold)
     assert "$0.00" not in str(unsold)
+
+
+@lru_cache
+def bundled() -> FabricShop:
+    catalogue = load_parts()
+    return FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
+
+
+def bought(network: ClusterNetwork, n_per_fibre: int = 2, **named: list[str]) -> Bill:
+    """The bill of a network at the bundled prices."""
+    return cluster_bill(network, bundled(), n_per_fibre, named)
+
+
+def optics(bill: Bill) -> dict[tuple[str, str], int]:
+    """Modules and fibres in use, by where they are and what they are."""
+    return {(x.tier, x.part.name): x.n_units for x in bill.lines if x.part.kind in CABLING}
+
+
+def usd_by_hand(**n_units: int) -> Decimal:
+    """Units with their spares at the bundled prices; ``_`` stands for ``-``."""
+    parts, total = bundled().parts.by_name, Decimal(0)
+    for name, n in n_units.items():
+        part = parts[name.replace("_", "-")]
+        assert part.price is not None
+        n_spares = math.ceil(n * Fraction(str(part.spare_fraction)))
+        total += (n + n_spares) * part.price.usd
+    return total
+
+
+def test_twin_modules_of_separate_rails_by_hand() -> None:
+    """Eight rails of 512 NICs: 16 leaves of 32 links down and up, 8 spines of 64 links each.
+
+    A host has 4 modules of two links, a leaf 16 and 16, a spine 32. 50 and 100 m are SR8's.
+    """
+    network = cluster_network(ClusterOrder(512, wiring="rail_only"))
+    bill = bought(network, 1)
+    assert optics(bill) == {
+        ("host-leaf", "optic-800g-sr8"): 512 * 4 + 128 * 16,
+        ("host-leaf", "fibre-om4"): 4096,
+        ("leaf-spine", "optic-800g-sr8"): 128 * 16 + 64 * 32,
+        ("leaf-spine", "fibre-om4"): 4096,
+    }
+    assert sum(network.transceivers(1).values()) == 8192
+    counts = {"nic_400g": 4096, "switch_64x400g": 192, "optic_800g_sr8": 8192, "fibre_om4": 8192}
+    assert bill.total_usd == usd_by_hand(**counts) == Decimal("28322080.00")
+    named = bought(network, 1, optic=["optic-800g-sr8"])
+    assert named.total_usd == bill.total_usd < bought(network).total_usd
+
+
+def test_twin_modules_under_cores_have_the_reach_of_their_layer(run) -> None:
+    """4 pods of 32 leaves and 32 spines, 64 cores; only 300 m to the cores need DR8."""
+    network = cluster_network(ClusterOrder(512))
+    bill = bought(network, 1)
+    assert {key: n for key, n in optics(bill).items() if "optic" in key[1]} == {
+        ("host-leaf", "optic-800g-sr8"): 512 * 4 + 128 * 16,
+        ("leaf-spine", "optic-800g-sr8"): 128 * 16 + 128 * 16,
+        ("spine-core", "optic-800g-dr8"): 128 * 16 + 64 * 32,
+    }
+    modules = {"optic_800g_sr8": 8192, "optic_800g_dr8": 4096}
+    fibres = {"fibre_om4": 8192, "fibre_os2": 4096}
+    total = usd_by_hand(nic_400g=4096, switch_64x400g=320, **modules, **fibres)
+    assert bill.total_usd == total == Decimal("43989721.00")
+    asked = ("fabric", "--hosts", "512", "--nic", "400Gbps", "--transceivers-per-fibre", "1")
+    found = run(*asked, "--part", "optic=optic-800g-sr8")
+    assert found.code == 2
+    assert "nothing for a cable or optic for 2 links at 400 Gbit/s over 300 m" in found.err
+    assert "--part optic=optic-800g-dr8" in found.err
+    # Of FR8 the wavelengths share a pair of fibres: it is no module of two links.
+    assert "fr8" not in run(*asked).out
+
+
+def test_twin_modules_of_odd_numbers_of_links_by_hand() -> None:
+    """7 hosts of 3 NICs, 1 link each to 2 managers, on leaves of 8 ports: 6 leaves, 2 of a rail.
+
+    23 links are 5 of 4 and 1 of 3: 6 x 2 modules. Each leaf has 4 up to 3 or more spines.
+    """
+    order = ClusterOrder(
+        7, 3, switch_radix=8, n_management_links=2, tapers=(4 / 3,), wiring="rail_optimized"
+    )
+    network = cluster_network(order)
+    clos = network.clos
+    assert (clos.total_leaves, clos.n_spines, clos.n_uplinks) == (6, 3, 3)
+    links = [4, 4, 4, 4, 4, 3]
+    in_switches = sum(-(-n // 2) for n in links) + 6 * 2 + 3 * 3
+    assert network.transceivers(1) == {"switches": in_switches, "hosts": 7 * 2, "managers": 2}
+    found = optics(bought(network, 1))
+    assert found["host-leaf", "optic-800g-sr8"] == 7 * 2 + 12
+    assert found["managers", "optic-400g-sr4"] == 2
+    assert found["leaf-spine", "optic-800g-sr8"] == 6 * 2 + 3 * 3
+
+
+def test_breakout_takes_one_module_for_a_port_of_a_leaf_by_hand(run) -> None:
+    """64 leaves of 32 ports down, each for two NICs, and 32 up; 32 spines of 64 ports."""
+    network = cluster_network(ClusterOrder(512, port_Bps=100e9))
+    bill = bought(network)
+    assert optics(bill) == {
+        ("host-leaf", "optic-400g-sr4"): 4096,
+        ("host-leaf", "optic-800g-sr8"): 64 * 32,
+        ("host-leaf", "fibre-om4"): 4096,
+        ("leaf-spine", "optic-800g-sr8"): 64 * 32 + 32 * 64,
+        ("leaf-spine", "fibre-om4"): 2048,
+    }
+    modules = {"optic_400g_sr4": 4096, "optic_800g_sr8": 6144}
+    total = usd_by_hand(nic_400g=4096, switch_64x800g=96, fibre_om4=6144, **modules)
+    assert bill.total_usd == total == Decimal("24114106.00")
+    asked = ("fabric", "--hosts", "512", "--nic", "400Gbps", "--port", "800Gbps")
+    found = run(*asked, "--json").payload
+    counts = {"switches": 6144, "hosts": 4096, "managers": 0}
+    assert {x: found[f"transceivers_{x}"] for x in counts} == counts
+    # With modules of two links those of hosts are known, and those of 2 x 800 Gbit/s are not sold.
+    twin = run(*asked, "--transceivers-per-fibre", "1", "--json").payload
+    assert (twin["transceivers_hosts"], twin["transceivers_switches"]) == (2048, 2048 + 2048)
+    [said] = twin["open_points"]
+    assert said.startswith("the catalogue has no optic for 2 links at 800 Gbit/s over 100 m")
+    assert optics(bought(network, 1))["host-leaf", "optic-800g-sr8"] == 2048 + 2048
+
+
+def test_breakout_of_odd_numbers_of_links_by_hand() -> None:
+    """15 NICs on 8 ports of one leaf, and 9 hosts of 3 NICs and 2 managers on leaves of 4, 4 .. 5.
+
+    A port that is left with one link has a module of its speed, too.
+    """
+    one = cluster_network(ClusterOrder(5, 3, port_Bps=100e9))
+    assert one.transceivers() == {"switches": 8, "hosts": 15, "managers": 0}
+    bill = bought(one)
+    assert optics(bill) == {
+        ("host-leaf", "optic-400g-sr4"): 15,
+        ("host-leaf", "optic-800g-sr8"): 8,
+        ("host-leaf", "fibre-om4"): 15,
+    }
+    counts = {"optic_400g_sr4": 15, "optic_800g_sr8": 8, "fibre_om4": 15}
+    assert bill.total_usd == usd_by_hand(nic_400g=15, switch_64x800g=1, **counts)
+    managed = cluster_network(ClusterOrder(9, 1, port_Bps=100e9, n_management_links=2))
+    assert managed.transceivers() == {"switches": 6, "hosts": 9, "managers": 2}
+    assert optics(bought(managed)) == {
+        ("host-leaf", "optic-400g-sr4"): 9,
+        ("managers", "optic-400g-sr4"): 2,
+        ("host-leaf", "optic-800g-sr8"): 6,
+        ("host-leaf", "fibre-om4"): 11,
+    }
+
+
+def test_a_bill_has_as_many_modules_as_ports_and_cages_need() -> None:
+    """Counted link by link on random networks with full leaves, in both ways of counting."""
+    draw, n_built = random.Random(11), Counter[int]()
+    for _ in range(200):
+        order = random_order(draw)
+        try:
+            network = cluster_network(order)
+        except SpecError:
+            continue
+        settings, clos = order.settings, network.clos
+        n_per_leaf, n_free = divmod(network.links["host-leaf"], clos.total_leaves)
+        is_plain = settings.n_ports_per_uplink == 1 and network.cables == network.links
+        if n_free or n_per_leaf != clos.hosts_per_leaf or not is_plain:
+            continue
+        n_built[settings.n_hosts_per_port] += 1
+        singles = twins = 0
+        for name, used in ports_by_switch(network).items():
+            if not name.startswith("host"):
+                k = settings.n_hosts_per_port if name.startswith("leaf") else 1
+                singles += -(-used["down"] // k) + used["up"]
+                twins += -(-used["down"] // max(2, k)) - (-used["up"] // 2)
+        for n_per_fibre, counted in ((2, singles), (1, twins)):
+            found = network.transceivers(n_per_fibre)
+            assert found["switches"] == counted, (order, n_per_fibre)
+            assert bought(network, n_per_fibre).n_units("optic") == sum(found.values())
+    assert n_built[1] > 10
+    assert n_built[2] > 3
+
+
+def test_both_ends_of_a_split_port_are_cheapest_together() -> None:
+    """SR4 is the cheapest at a NIC; DR8 at a leaf makes DR4 cheaper, as half of it is in a link."""
+    sold = bundled().parts
+    cheap = replace(sold.by_name["optic-800g-dr8"], price=Price(Decimal("500.00")))
+    parts = replace(sold, by_name=dict(sold.by_name) | {cheap.name: cheap})
+    shop = replace(bundled(), parts=parts)
+    bill = cluster_bill(cluster_network(ClusterOrder(2, 2, port_Bps=100e9)), shop)
+    assert optics(bill) == {
+        ("host-leaf", "optic-400g-dr4"): 4,
+        ("host-leaf", "optic-800g-dr8"): 2,
+        ("host-leaf", "fibre-os2"): 4,
+    }
+    prices = {name: part.price.usd for name, part in parts.by_name.items() if part.price}
+    [near] = [x.choice for x in bill.lines if x.part.name == "optic-400g-dr4"]
+    assert near is not None
+    assert near.taken.usd == 659 + 500 / Decimal(2) + prices["fibre-os2"]
+    assert [x.usd for x in near.others if x.part.name == "optic-400g-sr4"] == [
+        659 + 879 / Decimal(2) + prices["fibre-om4"]
+    ]
+
+
+def test_cages_of_two_ports_are_an_open_point_and_twin_modules_close_it(run) -> None:
+    single, twin = (
+        run(*ONE, *more, "--json").payload["open_points"]
+        for more in ((), ("--transceivers-per-fibre", "1"))
+    )
+    assert single == [
+        "1,536 optic-400g-sr4 stand in cages of 2 ports of switch-64x400g; ask for twin-port "
+        "modules: half as many, at another price (--transceivers-per-fibre 1 counts them)"
+    ]
+    assert twin == []
+    assert f"Open: {single[0]}" in run(*ONE).out.replace("\n", " ")
+
+
+SHORT = """
+kind: parts
+base: parts
+source: rooms
+as_of: "2026-11"
+assumptions: {cable_lengths_m: {host-leaf: 3}}
+"""
+
+
+def test_copper_at_a_split_port_is_an_open_point(run, tmp_path) -> None:
+    """A cable of one link for each of 512 is counted; sellers have cables of two."""
+    path = tmp_path / "short.yaml"
+    path.write_text(SHORT)
+    asked = ("--port", "800Gbps", "--parts", str(path), "--json")
+    said = run(*ONE, *asked).payload["open_points"]
+    assert said == [
+        "512 dac-400g are counted, and 2 links share a port of a leaf: a splitter cable joins 2 of "
+        "them; ask for its price"
+    ]
+
+
+def test_only_an_optic_splits(run, tmp_path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        SHORT.replace("assumptions:", "parts: {dac-400g: {splits: false}}\nassumptions:")
+    )
+    found = run(*ONE, "--parts", str(path))
+    assert found.code == 2
+    assert "got splits of a copper, expected it of an optic only" in found.err
+
+
+def test_npus_on_full_hosts_are_as_many_hosts(run) -> None:
+    nic = ("fabric", "--nic", "400Gbps")
+    assert run(*nic, "--npus", "512", "--json").payload == run(*ONE, "--json").payload
+    four = run(*nic, "--npus", "512", "--npus-per-host", "4", "--json").payload
+    assert (four["hosts"], four["nics"]) == (128, 512)
+    assert lp.network(nic="400Gbps", npus=512).bill == lp.network(nic="400Gbps", hosts=64).bill
+    for more, said in (
+        (("--npus", "516"), "--npus: got 516 NPUs on hosts of 8, expected full hosts"),
+        ((), "--hosts: got neither --hosts nor --npus, expected one of them"),
+        (("--npus", "512", "--hosts", "64"), "--hosts: got both --hosts and --npus"),
+    ):
+        found = run(*nic, *more)
+        assert (found.code, found.err.startswith(said)) == (2, True), found.err
+    assert "--npus 520, or" in run(*nic, "--npus", "516").err
+
+
+def test_free_leaf_ports_name_the_wiring_of_fewer_leaves(run) -> None:
+    """12 hosts: 12 links down and up of 64 ports on each of 8 leaves; 96 fit on 3."""
+    asked = ("fabric", "--hosts", "12", "--nic", "400Gbps")
+    fewer = run(*asked, "--wiring", "top_of_rack", "--json").payload
+    own = run(*asked, "--json").payload
+    less = own["cost_usd"] - fewer["cost_usd"]
+    said = (
+        "320 of 512 ports of leaves are free, as every rail has leaves of its own: --wiring "
+        f"top_of_rack needs 3 leaves and 2 spines and costs {format_usd(fewer['cost_usd'])}, "
+        f"{format_usd(less)} less"
+    )
+    assert said in " ".join(run(*asked).out.split())
+    assert "ports of leaves are free" not in run(*ONE).out

@@ -170,6 +170,27 @@ def test_modules_of_two_links_are_counted_where_the_catalogue_has_them(
     assert alone["cost_usd"] == pytest.approx(float(network), rel=0.002)  # Shared spares.
 
 
+def test_a_report_counts_one_module_for_a_port_of_two_nics(plans, run) -> None:
+    """64 leaves of 32 NICs on 16 ports of 800 Gbit/s, 8 up from each to 8 spines of 64."""
+    port = ("--set", "fabric.realization.port=800 Gbps")
+    [one] = compared_by("own.yaml", *port).candidates
+    own = [x for x in one.bill.lines if x.part.kind == "optic" and x.group == "network"]
+    counts = {(x.part.name, x.tier.split(", ")[1]): x.n_units for x in own}
+    assert counts == {
+        ("optic-400g-sr4", "host-leaf"): 2048,
+        ("optic-800g-sr8", "host-leaf"): 64 * 16,
+        ("optic-800g-sr8", "leaf-spine"): 64 * 8 + 8 * 64,
+    }
+    # 2,048 + 62 and 2,048 + 62 units; fibres are 2,048 and 512.
+    assert sum(x.extended_usd or 0 for x in own) == 2110 * (659 + 879)
+    assert not shared_cages(one)
+    words = ["fabric", "--hosts", "256", "--nic", "400Gbps", "--taper", "2", "--port", "800Gbps"]
+    alone = run(*words, "--host-ports-per-leaf", "32", "--json").payload
+    assert alone["transceivers"] == sum(x.n_units for x in own)
+    network = sum(x.extended_usd for x in one.bill.lines if x.group == "network")
+    assert alone["cost_usd"] == pytest.approx(float(network), rel=0.002)  # Shared spares.
+
+
 def test_only_a_switch_has_cages(plans, run) -> None:
     bundled = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
     wrong = bundled.replace("    reach_m: 100\n", "    reach_m: 100\n    ports_per_cage: 2\n", 1)

@@ -403,3 +403,26 @@ def test_a_process_prints_no_warning(command: str, text: str, tmp_path) -> None:
     ran = [sys.executable, "-W", "error", "-m", "libra_planner", command, str(path), "--json"]
     result = subprocess.run(ran, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_bits_that_are_written_as_bytes_are_asked_about(run) -> None:
+    """400 GB/s are 3,200 Gbit/s, which no NIC has; 100 GB/s are 800, which are sold."""
+    said = "dim2: 400.00 GB/s are 3200 Gbit/s per NPU, and the fastest NIC of the parts catalogue"
+    fix = "for NICs of 400 Gbit/s write 50 GB/s"
+    for command, vector, is_said in (
+        ("evaluate", "450,400,200", True),
+        ("check", "450,400,200", True),
+        ("evaluate", "450,100,50", False),
+        ("evaluate", "450,300,150", False),
+    ):
+        port = f"fabric.realization.port_speed={8 * int(vector.split(',')[1])} Gbps"
+        settings = "--set", port, "--set", "fabric.realization.wiring=rail_only"
+        out = run(command, f"0e_rails_2to1@{vector}", *settings, "--json").payload
+        notes = " ".join(out["notes"])
+        assert (said in notes, fix in notes) == (is_said, is_said)
+
+
+def test_a_wrong_wiring_is_told_all_that_are_taken(run) -> None:
+    result = run("optimize", "0e_rails_2to1", "--set", "fabric.realization.wiring=rail_optimised")
+    known = "'rail', 'rail_only', 'rail_optimized' or 'top_of_rack'; did you mean rail_optimized?"
+    assert f"got 'rail_optimised', expected {known}" in result.err

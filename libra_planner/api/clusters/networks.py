@@ -36,6 +36,7 @@ PART_KINDS = (NIC, SWITCH, *MEDIA)
 _SPEED = Text("a speed such as 400Gbps")
 OF_NETWORKS: dict[str, Kind] = {
     "hosts": Whole(*allowed.HOSTS),
+    "npus": Whole(*allowed.NPUS),
     "nic": _SPEED,
     "port": _SPEED,
     "port_up": _SPEED,
@@ -68,6 +69,8 @@ class Network(Shown):
     rails_usd : cost with ``--wiring rail_only``; ``None`` where that is another question.
     groups : the network whose leaves hold equal groups of hosts, as in a plan, and its cost;
         ``None`` where it is the same, or there is none.
+    racks : the network whose leaves serve all NICs of their hosts, and its cost, of one whose rails
+        have leaves of their own.
     """
 
     network: ClusterNetwork
@@ -77,6 +80,7 @@ class Network(Shown):
     quotes: tuple[Quote, ...] = ()
     rails_usd: float | None = None
     groups: tuple[ClusterNetwork, float] | None = None
+    racks: tuple[ClusterNetwork, float] | None = None
 
     @property
     def cost_usd(self) -> float:
@@ -93,7 +97,7 @@ class Network(Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""
         found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
-        yield from cluster_blocks(*found, self.rails_usd, self.groups)
+        yield from cluster_blocks(*found, self.rails_usd, self.groups, self.racks)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""
@@ -103,8 +107,9 @@ class Network(Shown):
 
 def sized_network(
     *,
-    hosts: int,
     nic: str,
+    hosts: int | None = None,
+    npus: int | None = None,
     npus_per_host: int = 8,
     nics_per_host: int | None = None,
     radix: int = 64,
@@ -124,7 +129,7 @@ def sized_network(
 ) -> Network:
     """What ``fabric`` answers; :func:`network` says the rest."""
     order = ClusterOrder(
-        n_hosts=hosts,
+        n_hosts=_n_hosts(hosts, npus, npus_per_host),
         n_nics_per_host=nics_per_host or npus_per_host,
         nic_Bps=_speed(nic, "--nic", nic_bytes_per_s) or 0.0,
         switch_radix=radix,
@@ -144,8 +149,29 @@ def sized_network(
     bill = cluster_bill(found, shop, transceivers_per_fibre, named)
     priced = partial(_priced, shop=shop, n_per_fibre=transceivers_per_fibre, named=named)
     rails, groups = priced(_on_rails(order)), priced(_in_groups(found))
-    rails_usd = rails[1] if rails else None
-    return Network(found, bill, transceivers_per_fibre, order.grown(1), quotes, rails_usd, groups)
+    rails_usd, racks = rails[1] if rails else None, priced(_on_racks(order))
+    more = order.grown(1), quotes, rails_usd, groups, racks
+    return Network(found, bill, transceivers_per_fibre, *more)
+
+
+def _n_hosts(hosts: int | None, npus: int | None, npus_per_host: int) -> int:
+    """Servers, as they are given, or of so many NPUs.
+
+    >>> _n_hosts(None, 4096, 8)
+    512
+    """
+    if npus is None and hosts is not None:
+        return hosts
+    if npus is None or hosts is not None:
+        got = "got neither --hosts nor --npus" if npus is None else "got both --hosts and --npus"
+        raise SpecError.at("--hosts", got, "expected one of them", "write --hosts 512, for example")
+    n_hosts, rest = divmod(npus, npus_per_host)
+    if rest:
+        full = f"--npus {(n_hosts + 1) * npus_per_host}"
+        got = f"got {npus:,} NPUs on hosts of {npus_per_host}"
+        fix = f"write {full}, or what a host has as --npus-per-host"
+        raise SpecError.at("--npus", got, "expected full hosts", fix)
+    return n_hosts
 
 
 def _named(words: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -170,6 +196,11 @@ def _on_rails(order: ClusterOrder) -> ClusterOrder | None:
     if order.wiring != RAIL_OPTIMIZED or order.n_nics_per_host < 2:
         return None
     return replace(order, wiring=RAIL_ONLY)
+
+
+def _on_racks(order: ClusterOrder) -> ClusterOrder | None:
+    """The same hosts on leaves that serve all of their NICs, where rails have their own."""
+    return replace(order, wiring=TOP_OF_RACK) if order.wiring == RAIL_OPTIMIZED else None
 
 
 def _in_groups(network: ClusterNetwork) -> ClusterOrder | None:
@@ -215,16 +246,18 @@ def _speed(
 
 
 @takes(OF_NETWORKS, sized_network)
-def network(*, hosts: int, nic: str, taper: float | Sequence[float] = 1.0, **asked: Any) -> Network:
+def network(
+    *, nic: str, hosts: int | None = None, taper: float | Sequence[float] = 1.0, **asked: Any
+) -> Network:
     """Size the network of a cluster: switches, cables, transceivers, power and price.
 
     Parameters
     ----------
-    hosts : servers to join.
     nic : speed of one NIC over all planes, such as ``400Gbps``.
+    hosts : servers to join; or ``npus``, all of whose hosts are full.
     taper : links down over links up of a leaf; a second number is that of a spine.
-    asked : ``npus_per_host``, ``nics_per_host``, ``radix``, ``port``, ``port_up``, ``wiring``,
-        ``planes``, ``reserve``, ``management_links``, ``host_ports_per_leaf``,
+    asked : ``npus``, ``npus_per_host``, ``nics_per_host``, ``radix``, ``port``, ``port_up``,
+        ``wiring``, ``planes``, ``reserve``, ``management_links``, ``host_ports_per_leaf``,
         ``transceivers_per_fibre``, ``part`` (a list of ``KIND=NAME``), ``parts``, ``prices``,
         ``as_of``, as ``fabric`` has them.
 

@@ -28,9 +28,9 @@ from libra_planner.inputs.flow_tables import read_hops
 from libra_planner.reading.bundled import given_file
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.studies.checks import LinkQuestion, checked_jobs
-from libra_planner.views import check as check_view
 from libra_planner.views import flows as flow_view
 from libra_planner.views.cells import Block
+from libra_planner.views.times import jobs
 
 _OF_FLOWS: dict[str, Any] = {"n_busiest": 5, "groups": False}
 _OF_JOBS = (
@@ -151,12 +151,12 @@ class Jobs(Shown):
 
     def blocks(self) -> Iterator[Block]:
         """What ``check`` prints of several plans."""
-        yield from check_view.jobs_blocks(self.shared, self.reports, self.plans)
+        yield from jobs.jobs_blocks(self.shared, self.reports, self.plans)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``check --json`` prints of several plans."""
         found = self.shared, self.reports, self.plans
-        return check_view.jobs_payload(*found, statistics=self.question.statistics)
+        return jobs.jobs_payload(*found, statistics=self.question.statistics)
 
 
 @takes(OF_LINKS, LinkQuestion)

@@ -147,6 +147,7 @@ def _check() -> Arguments:
         given("plans", "PLAN", what, PLANS, nargs="+"),
         *_settings(),
         text("--bandwidth", "B1,B2,...", f"{BANDWIDTH}; without it the plan's optimum"),
+        switch("--brief", "no tables of single collectives, layers, links and parts"),
         *_failures("drawn for every seed", allowed.MANY),
         switch("--n-1", once, dest="single_failures"),
         text("--trace", "SRC-DST", "show one flow hop by hop"),

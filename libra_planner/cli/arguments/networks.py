@@ -27,7 +27,8 @@ def fabric() -> Arguments:
     planes = "equal networks that share every NIC's bandwidth"
     port_up = "of a link between switches (default: a port's)"
     return (
-        number("--hosts", *allowed.HOSTS, "servers to join", required=True),
+        number("--hosts", *allowed.HOSTS, "servers to join; or --npus"),
+        number("--npus", *allowed.NPUS, "NPUs to join, whose hosts are full; instead of --hosts"),
         number("--npus-per-host", *allowed.NPUS_PER_HOST, npus, default=8),
         number("--nics-per-host", *allowed.NICS_PER_HOST, "where NPUs share NICs, or have several"),
         text("--nic", "SPEED", "of one NIC over all planes, such as 400Gbps", required=True),

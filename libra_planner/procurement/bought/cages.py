@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.parts import HOST_LEAF, CableParts
-from libra_planner.procurement.bill import Part
+from libra_planner.fabric.parts import HOST_LEAF, CableParts, dealt
+from libra_planner.procurement.bill import MEDIA, Bill, Part
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,8 @@ class Cages:
         """
         n_alone = cable.n_cables if cable.joins == HOST_LEAF else 0
         tiers = [tier for tier in cable.joins.split("-") if tier in self.n_switches]
-        return n_alone, sum(self._of_tier(cable.n_cables, self.n_switches[x]) for x in tiers)
-
-    def _of_tier(self, n_links: int, n_switches: int) -> int:
-        """Modules of a tier's switches."""
-        least, n_more = divmod(n_links, n_switches)
-        few, many = (-(-n // self.n_ports) for n in (least, least + 1))
-        return n_more * many + (n_switches - n_more) * few
+        dealt_to = (self.n_switches[tier] for tier in tiers)
+        return n_alone, sum(dealt(cable.n_cables, n, self.n_ports) for n in dealt_to)
 
 
 def cages_of(switch: Part, port_Bps: float, fabric: object) -> Cages | None:
@@ -55,3 +50,44 @@ def cages_of(switch: Part, port_Bps: float, fabric: object) -> Cages | None:
     if switch.ports_per_cage == 1 or not isinstance(fabric, Clos):
         return None
     return Cages(switch.ports_per_cage, port_Bps, {k: n for k, n in fabric.n_switches.items() if n})
+
+
+def link_ends_in_cages(bill: Bill) -> dict[tuple[str, int, str], int]:
+    """Link ends in cages of several ports: by the switch, ports of a cage, and what is in them.
+
+    A bill counts one module, or one cable, for each, unless the catalogue has modules of as many
+    links.
+    """
+    found: dict[tuple[str, int, str], int] = {}
+    switches = {
+        (x.group, x.tier.rpartition(", ")[0]): x.part
+        for x in bill.lines
+        if x.part.ports_per_cage > 1
+    }
+    for x in bill.lines:
+        switch = switches.get((x.group, x.tier.rpartition(", ")[0]))
+        if switch and x.n_switch_ends and x.part.kind in MEDIA:
+            key = switch.name, switch.ports_per_cage, x.part.name
+            found[key] = found.get(key, 0) + x.n_switch_ends
+    return found
+
+
+def splitter_texts(bill: Bill) -> Iterator[str]:
+    """Cables of one link at ports of several, in words."""
+    for x in bill.lines:
+        if x.n_per_port > 1:
+            yield (
+                f"{x.n_units:,} {x.part.name} are counted, and {x.n_per_port} links share a port "
+                f"of a leaf: a splitter cable joins {x.n_per_port} of them; ask for its price"
+            )
+
+
+def open_module_texts(bill: Bill) -> Iterator[str]:
+    """Modules and cables of which sellers have others, at another count and price, in words."""
+    for (switch, n_ports, module), n_ends in link_ends_in_cages(bill).items():
+        cages = f"cages of {n_ports} ports of {switch}"
+        ask = "twin-port modules: half as many"
+        if n_ports != 2:
+            ask = f"modules of {n_ports} links: one for {n_ports} of these"
+        yield f"{n_ends:,} {module} stand in {cages}; ask for {ask}, at another price"
+    yield from splitter_texts(bill)

@@ -36,6 +36,8 @@ def choice(
     parts: Parts,
     quotes: Mapping[str, Quote],
     named: Mapping[str, Sequence[str]],
+    beside: Need | None = None,
+    fibre: str = "",
 ) -> Choice:
     """The part that is bought for a need: the cheapest as quoted of those that fit.
 
@@ -49,6 +51,9 @@ def choice(
     parts : of a catalogue.
     quotes : of parts, by their names.
     named : the names by kind that a plan gives, which stand in for all others of their kind.
+    beside : what the other end of a fibre is for, where it is another need: both ends and their
+        fibre together are cheapest then. By default it is the same.
+    fibre : that an optic is for, where it is known.
 
     Examples
     --------
@@ -58,10 +63,14 @@ def choice(
     >>> found.taken.part.name, [one.part.name for one in found.others]
     ('zeta', ['acme'])
     """
-    fits = [Fit(quoted_part(x, quotes.get(x.name)), None) for x in _allowed(need, parts, named)]
-    if not fits:
-        return Choice(Fit(missing(need.kinds[-1], need.text), None))
-    fits = [Fit(one.part, _usd(one.part, parts, quotes)) for one in fits]
+    far = _halves(beside, parts, quotes, named) if beside else None
+    found = [one for one in _allowed(need, parts, named) if not fibre or one.cable == fibre]
+    if not found:
+        on = f" on {fibre}" if fibre else ""
+        return Choice(Fit(missing(need.kinds[-1], f"{need.text}{on}"), None))
+    joined = [one for one in found if far is None or one.kind != OPTIC or one.cable in far]
+    sold = [quoted_part(one, quotes.get(one.name)) for one in joined or found]
+    fits = [Fit(one, _usd(one, need.n_links, far, parts, quotes)) for one in sold]
     ranked = sorted(_deciding(fits), key=_worth)
     taken = ranked[0]
     others = tuple(sorted((one for one in fits if one is not taken), key=_worth))
@@ -108,15 +117,40 @@ def _alike(one: Part, other: Part) -> bool:
 _SAME = ("kind", "port_speed_Bps", "n_ports", "cable")
 
 
-def _usd(part: Part, parts: Parts, quotes: Mapping[str, Quote]) -> Decimal | None:
-    """What a need costs with a part that is at its quote."""
-    if part.price is None:
-        return None
-    own = part.price.usd + (part.price.support_usd or 0)
-    if part.kind != OPTIC:
+def _own_usd(part: Part) -> Decimal | None:
+    """One part with its support, as quoted where it is."""
+    return None if part.price is None else part.price.usd + (part.price.support_usd or 0)
+
+
+def _usd(
+    part: Part,
+    n_links: int,
+    far: Mapping[str, Decimal | None] | None,
+    parts: Parts,
+    quotes: Mapping[str, Quote],
+) -> Decimal | None:
+    """What a link costs with a part that is at its quote.
+
+    ``far`` is what the other end costs by its fibre; ``None`` where both are alike.
+    """
+    own = _own_usd(part)
+    if own is None or part.kind != OPTIC:
         return own
-    fibre = _usd(quoted_part(parts.named(part.cable, FIBRE), quotes.get(part.cable)), parts, quotes)
-    return None if fibre is None else 2 * own / part.links_per_module + fibre
+    fibre = _own_usd(quoted_part(parts.named(part.cable, FIBRE), quotes.get(part.cable)))
+    other = own / n_links if far is None else far.get(part.cable)
+    return None if fibre is None or other is None else own / n_links + other + fibre
+
+
+def _halves(
+    need: Need, parts: Parts, quotes: Mapping[str, Quote], named: Mapping[str, Sequence[str]]
+) -> dict[str, Decimal | None]:
+    """The least that one end of a link costs with an optic, by its fibre."""
+    found: dict[str, Decimal | None] = {}
+    for part in _allowed(replace(need, kinds=(OPTIC,)), parts, named):
+        usd, known = _own_usd(quoted_part(part, quotes.get(part.name))), found.get(part.cable)
+        own = None if usd is None else usd / need.n_links
+        found[part.cable] = own if known is None else known if own is None else min(known, own)
+    return found
 
 
 def named_parts(settings: SwitchSettings | None) -> dict[str, tuple[str, ...]]:
@@ -132,7 +166,7 @@ def with_modules(
     counts = {part.links_per_module for part in optics if part is not None} - {1}
     for need in needs:
         yield need
-        if OPTIC in need.kinds:
+        if OPTIC in need.kinds and need.n_links == 1:
             yield from (replace(need, kinds=(OPTIC,), n_links=n) for n in sorted(counts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from libra_planner.costs.prices import has_nic
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import Evaluation, violations_as_built
 from libra_planner.problem import Problem
-from libra_planner.procurement.bill import NETWORK, Bill
+from libra_planner.procurement.bill import NETWORK, Bill, gigabits_text
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_usd, gigabytes_per_s
 from libra_planner.views.bought.built import built
@@ -233,11 +235,43 @@ def unsold_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
     ...     print(note)
     the parts catalogue sells no nic at 3200 Gbit/s and no switch of 64 ports at 3200 Gbit/s: a ...
     """
+    yield from _bits_notes(problem, np.asarray(bandwidth_bytes_per_s))
     whole = whole_ports(problem, bandwidth_bytes_per_s)
     missing = whole.network.missing if whole is not None and whole.network is not None else ()
     if names := [f"no {one.name}" for one in missing if one.kind in _TOLD]:
         listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
         yield f"the parts catalogue sells {listed}: a report of this plan refuses them"
+
+
+def _bits_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:
+    """A NIC faster than any, of as many GB/s as one that is sold has Gbit/s: which was meant?"""
+    inside = problem.scale_up.dims(problem.topology) if problem.scale_up else ()
+    nics = [i for i, nic in enumerate(has_nic(problem.topology, problem.prices.parts)) if nic]
+    dim = next((i for i in nics if i not in inside), None)
+    if dim is None or asked_Bps[dim] <= _SLOW_BPS:
+        return
+    speeds_Bps = _nic_speeds_Bps()
+    asked = float(asked_Bps[dim])
+    meant = next((x for x in speeds_Bps if math.isclose(8 * x, asked, rel_tol=1e-9)), None)
+    if meant is not None and asked > max(speeds_Bps) * _MORE:
+        yield (
+            f"{problem.topology.labels[dim]}: {format_bandwidth(asked)} are "
+            f"{gigabits_text(asked)} per NPU, and the fastest NIC of the parts catalogue has "
+            f"{gigabits_text(max(speeds_Bps))}; for NICs of {gigabits_text(meant)} write "
+            f"{gigabytes_per_s(meant):g} GB/s"
+        )
+
+
+_SLOW_BPS = 50e9
+"""Bandwidth up to which nobody asks what the fastest NIC is."""
+
+
+@lru_cache(maxsize=1)
+def _nic_speeds_Bps() -> tuple[float, ...]:
+    """Of all NICs of the bundled catalogue."""
+    from libra_planner.inputs.parts import load_parts
+
+    return tuple(part.port_speed_Bps for part in load_parts().parts.of_kind("nic"))
 
 
 def _fast_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:

@@ -9,12 +9,12 @@ from typing import Any
 
 from libra_planner.plain_text import joined
 from libra_planner.procurement.advice import Neighbour, Step, neighbours, steps
-from libra_planner.procurement.bought.lead_times import lead_time, longest
 from libra_planner.procurement.bought.twins import equal_texts, tied, untwinned_ties
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import broken_texts
 from libra_planner.procurement.run import HOUR_S
+from libra_planner.procurement.terms.lead_times import lead_time, longest
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.report.bills import group_cell, lines_sum, words_of_kind

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from libra_planner.costs.quotes import TAX, Quote
 from libra_planner.procurement.bill import FRONTEND, NETWORK, NETWORKS, ZERO, Bill, Part, to_cents
-from libra_planner.procurement.bought.least_orders import least_order
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import (
     Order,
@@ -22,6 +21,7 @@ from libra_planner.procurement.quotes import (
 )
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import used_in
+from libra_planner.procurement.terms.least_orders import least_order
 from libra_planner.views import cells
 from libra_planner.views.cells import (
     NUMBER,

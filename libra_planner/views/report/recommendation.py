@@ -10,7 +10,6 @@ from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plain_text import joined
 from libra_planner.procurement.advice import contenders, untold
 from libra_planner.procurement.bill import SERVICES, SUPPORT
-from libra_planner.procurement.bought.lead_times import later_text, lead_time
 from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.rewirings import (
     short_wiring_texts,
@@ -42,6 +41,7 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
+from libra_planner.procurement.terms.lead_times import later_text, lead_time
 from libra_planner.units import format_time, format_usd, short_usd, unit_price_text
 from libra_planner.views.cells import round_usd
 from libra_planner.views.cluster import free_ports_text

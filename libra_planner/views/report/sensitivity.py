@@ -16,17 +16,13 @@ from libra_planner.procurement.advice import (
     offers_in_hand,
     price_rivals,
 )
-from libra_planner.procurement.bill import (
-    ZERO,
-    VolumeDiscount,
-    discounted_usd,
-    discounts_of_lines,
-)
+from libra_planner.procurement.bill import ZERO, VolumeDiscount
 from libra_planner.procurement.bought.placements import is_placeable
 from libra_planner.procurement.bought.twins import unequal
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.procurement.readiness import best_sprayed, quote_of, used_in
+from libra_planner.procurement.terms.discounts import discounted_usd, discounts_of_lines
 from libra_planner.units import format_time, unit_price_text
 from libra_planner.views import cells
 from libra_planner.views.cells import (

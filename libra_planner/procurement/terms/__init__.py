@@ -1,0 +1,1 @@
+"""Terms of sellers: discounts, least orders, lead times."""
