@@ -18,7 +18,7 @@ from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, scale_up, training
-from libra_planner.plan.fidelity import Fidelity, build_fidelity
+from libra_planner.plan.fidelity import Fidelity, build_fidelity, check_measured
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.npus import catalogue_npu, name_notes, scale_up_domain
@@ -195,6 +195,8 @@ class _ProblemBuilder(FaultCollector):
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
         is_known = domain is not None or spec.fabric.scale_up is None
+        if not is_known:
+            check_measured(spec, self)
         fidelity = build_fidelity(spec, topology, self, nics, self.system) if is_known else None
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.

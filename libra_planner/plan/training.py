@@ -276,7 +276,10 @@ def npu_names(spec: models.AnyPlanSpec, beside: Path | None = None) -> list[str]
     named, bought = _computed(spec), _bought(spec)
     modelled = spec.system if spec.fidelity == models.CALIBRATED else None
     names = filter(None, [*(named or [bought]), modelled])
-    return list({_canonical(one, None, beside): one for one in reversed(list(names))}.values())[::-1]
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(_canonical(name, None, beside), name)
+    return list(found.values())
 
 
 def check_bought_npu(spec: models.AnyPlanSpec, beside: Path | None = None) -> None:
@@ -296,7 +299,7 @@ def check_bought_npu(spec: models.AnyPlanSpec, beside: Path | None = None) -> No
     for npu in named:
         if (used := _canonical(npu.name, npu.catalogue, beside)) != paid:
             got = f"got {paid}, and the plan computes with {used}"
-            fix = f"write npu: {used} under fixed_cost, too"
+            fix = f"write npu: {used} there, as --set fixed_cost.npu={used} does"
             raise SpecError(Fault(got, "expected to pay for the NPU that computes", fix))
 
 
