@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from libra_planner.inputs.training.clusters import Nics, run_fabric
 from libra_planner.plan.npus import catalogue_npu
 from libra_planner.step.collectives import measured
@@ -343,3 +344,10 @@ def test_the_taper_is_a_column_and_a_flag_of_search(run, tmp_path: Path) -> None
 )
 def test_a_name_without_its_flag(word: str, meant: str, run) -> None:
     assert f"unrecognized arguments: {word}; did you mean {meant}?" in run("train", word).err
+
+
+def test_a_degree_that_is_proposed_divides_the_heads_too() -> None:
+    """63 NPUs have no TP 7 or 9 of 40 heads; 64 NPUs have TP 8."""
+    with pytest.raises(lp.SpecError, match="the 63 NPUs; write tp 1, or gpus 64"):
+        lp.train("llama2-13b", npu="h100-sxm", gpus=63, tp=8, global_batch=64)
+    assert lp.train("llama2-13b", npu="h100-sxm", gpus=64, tp=8, global_batch=64).step_time_s > 0
