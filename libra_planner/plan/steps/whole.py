@@ -44,6 +44,10 @@ from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
 
+NO_SIMPLE_FIX = "NPUs with more memory; 'parallelism: auto' tells whether another strategy fits these"
+"""What may help where no single change of a strategy does."""
+
+
 def is_whole(entry: models.TrainingSpec) -> bool:
     """Whether a plan means the step of a whole model: its NPU has kernels instead of a share."""
     npu = entry.npu
@@ -166,8 +170,10 @@ class WholeStep:
         return SpecError(replace(error.faults[0], fix=other))
 
     def stands(self, topology: Topology, strategy: Strategy) -> bool:
-        """Whether the groups of another strategy have a place on the dimensions."""
+        """Whether another strategy can run, and its groups have a place on the dimensions."""
         try:
+            refuse_impossible(self.model, strategy)
+            refuse_unschedulable(strategy)
             placed_groups(topology, _numbers(strategy), self._degrees.order or DEFAULT_ORDER)
         except SpecError:
             return False
@@ -341,7 +347,7 @@ def refuse_too_large(
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
         for one in use.fixes(stands)
     ]
-    fix = ", or with ".join(fixes) or "NPUs with more memory"
+    fix = ", or with ".join(fixes) or NO_SIMPLE_FIX
     anyway = "" if limit else ". 'memory: ignore' computes it anyway"
     at = "" if place is None else f"{place}: "
     raise Infeasible(
