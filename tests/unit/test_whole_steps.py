@@ -362,6 +362,27 @@ def test_degrees_that_are_proposed_pass_every_check(
         _plan(tmp_path, f"parallelism={{{corrected}, ep: 8}}", text=ROOMY)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "batches"),
+    [
+        ("global_batch=1000", "768 or 1024"),
+        ("global_batch=1", "256"),
+        ("global_batch=960", "768 or 1024"),  # Of 15 microbatches, on 4 stages.
+        ("parallelism.microbatch=3", "768 or 1536"),
+    ],
+)
+def test_a_batch_that_is_proposed_suits_an_interleaved_schedule(
+    tmp_path: Path, wrong: str, batches: str
+) -> None:
+    settings = ["memory=ignore", *([] if wrong.startswith("global") else [wrong])]
+    with pytest.raises(SpecError, match=rf"; write (a global batch of )?{batches}(,|$)"):
+        _plan(tmp_path, wrong)
+    for batch in batches.split(" or "):
+        assert _plan(tmp_path, *settings, f"global_batch={batch}")
+    if "960" in wrong:
+        assert _plan(tmp_path, wrong, "parallelism.interleave=1")
+
+
 def test_what_would_fit_the_memory_stands_on_the_dimensions(tmp_path: Path) -> None:
     """dp 24 would not, behind tp 16."""
     with pytest.raises(Infeasible, match=r"does not fit.*it would fit with zero: 2") as caught:

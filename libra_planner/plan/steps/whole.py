@@ -44,10 +44,6 @@ from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
 
-NO_SIMPLE_FIX = "NPUs with more memory; 'parallelism: auto' tells whether another strategy fits these"
-"""What may help where no single change of a strategy does."""
-
-
 def is_whole(entry: models.TrainingSpec) -> bool:
     """Whether a plan means the step of a whole model: its NPU has kernels instead of a share."""
     npu = entry.npu
@@ -324,6 +320,10 @@ class WholeStep:
         return (*strategy_words(self.strategy, self.library, has_loop=has_loop), kernels)
 
 
+_OTHERWISE = "NPUs with more memory; 'parallelism: auto' tells whether another strategy fits these"
+"""What may help where no single change of a strategy does."""
+
+
 def refuse_too_large(
     use: MemoryUse,
     name: str,
@@ -347,7 +347,7 @@ def refuse_too_large(
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
         for one in use.fixes(stands)
     ]
-    fix = ", or with ".join(fixes) or NO_SIMPLE_FIX
+    fix = ", or with ".join(fixes) or _OTHERWISE
     anyway = "" if limit else ". 'memory: ignore' computes it anyway"
     at = "" if place is None else f"{place}: "
     raise Infeasible(
