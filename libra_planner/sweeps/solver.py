@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from libra_planner.check.delivered import DimensionReport
 from libra_planner.check.imbalance import avoidable_fim_percent, worst_dimension
-from libra_planner.check.links import DimensionReport, link_check
+from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
 from libra_planner.check.rerouted import JudgedDesign, checked_optimum
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError

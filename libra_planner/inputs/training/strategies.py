@@ -13,6 +13,7 @@ from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.plan.architectures.names import bundled_model
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.reading import bundled
+from libra_planner.step.pipeline import batch_fault
 from libra_planner.workload.defaults import LibraryDefaults
 from libra_planner.workload.placement import one_other_degree
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
@@ -184,7 +185,7 @@ def run_strategy(
     zero = _zero(run, library)
     schedule, chunks, of_schedule = _schedule(run, pp)
     n_parts = pp if zero == _ALL_LAYERS else 1
-    batch, microbatch, of_batch = _batch(run, dp, n_parts)
+    batch, microbatch, of_batch = _batch(run, dp, n_parts, pp if chunks > 1 else 1)
     strategy = Strategy(
         tp=tp,
         cp=cp,
@@ -258,12 +259,13 @@ def _schedule(run: TrainingRun, pp: int) -> tuple[PipelineSchedule, int, Notes]:
     return PipelineSchedule.ONE_F_ONE_B, interleave, ()
 
 
-def _batch(run: TrainingRun, dp: int, n_parts: int) -> tuple[int, int, Notes]:
+def _batch(run: TrainingRun, dp: int, n_parts: int, n_stages: int) -> tuple[int, int, Notes]:
     """Sequences of a step and of a microbatch, and what was assumed.
 
     Parameters
     ----------
     n_parts : that a batch of a rank is split into: PyTorch's with FSDP into as many as stages.
+    n_stages : that have to divide the microbatches of an interleaved schedule, else 1.
     """
     batch, size = run.global_batch, run.microbatch
     notes: Notes = ()
@@ -279,10 +281,8 @@ def _batch(run: TrainingRun, dp: int, n_parts: int) -> tuple[int, int, Notes]:
     if n_parts > 1 and size > 1:
         size = max(1, size // n_parts)
         notes = (f"microbatches of {size}, of a rank's batch split over {n_parts} stages",)
-    if batch % (dp * size):
-        got = f"got a global batch of {batch}"
-        expected = f"expected a multiple of dp {dp} x microbatch {size}"
-        raise SpecError(Fault(got, expected, path="global_batch"))
+    if fault := batch_fault(batch, dp, size, n_stages):
+        raise SpecError(fault)
     return batch, size, notes
 
 
