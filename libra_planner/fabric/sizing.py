@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.topology import TOP_OF_RACK, SwitchSettings
+from libra_planner.fabric.topology import MAX_RADIX, TOP_OF_RACK, SwitchSettings
 from libra_planner.plain_text import joined
 from libra_planner.units import format_line_rate
 
@@ -581,7 +581,7 @@ def _larger_radix(settings: SwitchSettings, order: TierOrder) -> Iterator[str]:
     """The radix that suffices, of those that double, if one does."""
     for n_times in _LARGER:
         radix = n_times * settings.switch_radix
-        if _is_built(replace(settings, switch_radix=radix), order):
+        if radix <= MAX_RADIX and _is_built(replace(settings, switch_radix=radix), order):
             yield f"raise switch_radix to {radix}"
             return
 

@@ -125,7 +125,6 @@ def _calibrated(
     spec: AnyPlanSpec, topology: Topology, faults: FaultCollector, has_nic: Sequence[bool]
 ) -> Calibrated | None:
     """The law of measured collectives on a fabric; ``None`` where it knows no such fabric."""
-    found = _measured_npu(spec, faults)
     port = next((i for i, has in enumerate(has_nic) if has), None)
     domain = None if port == 0 else 0
     beyond = range(port, topology.n_dims) if port is not None else range(0)
@@ -135,9 +134,11 @@ def _calibrated(
     if inner > 1 or not is_one_network or not is_switched:
         got = f"got calibrated for {topology}"
         expected = "expected a scale-up switch without NICs, then one network of NICs at most"
-        fix = "write SW(8)_SW(32) or SW(8)_[SW(32)_SW(16)], or fidelity: ideal"
+        other = "" if has_nic[0] else topology.with_one_network
+        fix = f"write fabric.topology: {other}" if other else "write fidelity: ideal"
         faults.note(Fault(got, expected, fix), ("fidelity",))
         return None
+    found = _measured_npu(spec, faults)
     if found is None:
         return None
     known = SCALE_UPS[found]

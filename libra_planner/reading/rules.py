@@ -253,7 +253,8 @@ class _RuleParser:
         topology, got = self.names.topology, f"the taper of {name!r}"
         stack = next((one for one in topology.stacks if tier in one), None)
         if stack is None:
-            fix = "write the tiers of one network in brackets: [SW(32)_SW(16)]"
+            other = topology.with_one_network
+            fix = f"write fabric.topology: {other}" if other else "remove the rule"
             raise self.fault(f"{got}, which is in no stack of {topology}", "expected a tier", fix)
         if tier == stack.start:
             others = " or ".join(f"taper({topology.labels[i]})" for i in stack[1:])
