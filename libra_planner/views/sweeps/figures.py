@@ -220,7 +220,7 @@ def _frontier(
     ylabel = f"{what}, {unit} (down is faster)"
     axes.set(xlabel=f"{points.cost_name}, M$ (left is cheaper)", ylabel=ylabel)
     axes.grid(color="0.9", linewidth=0.5)
-    axes.margins(0.08)
+    axes.margins(0.08, 0.12)
     _scale(at[points.near], axes)
     heading = f"{what} against {points.cost_name}".capitalize() + of_words(work)
     titled(results, axes, heading, points.far_words)
