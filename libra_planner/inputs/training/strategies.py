@@ -281,8 +281,9 @@ def _batch(run: TrainingRun, dp: int, n_parts: int, n_stages: int) -> tuple[int,
     if n_parts > 1 and size > 1:
         size = max(1, size // n_parts)
         notes = (f"microbatches of {size}, of a rank's batch split over {n_parts} stages",)
-    if fault := batch_fault(batch, dp, size, n_stages):
-        raise SpecError(fault)
+    wrong = batch_fault(batch, dp, size, n_stages)
+    if wrong is not None:
+        raise SpecError(wrong)
     return batch, size, notes
 
 
