@@ -28,7 +28,7 @@ from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.bought.rewirings import wiring_texts
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
-from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
+from libra_planner.procurement.quotes import Order, OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.terms.least_orders import least_order_texts
 from libra_planner.step.memory_use import MemoryUse, fit_text
@@ -41,8 +41,8 @@ _MOST_ASSUMED = 0.5
 def blocked(comparison: Comparison) -> tuple[str, ...]:
     """Why nobody should sign for the design to buy; nothing where nothing is known against it.
 
-    Quotes and missing prices of the other designs count, too: what to buy rests on them. Orders
-    below a least order count of this design alone: they make no other one cheaper.
+    Quotes, missing prices and orders below a least order of the other designs count, too: what to
+    buy rests on them.
     """
     one = comparison.candidates[comparison.chosen]
     memories = one.proposal.problem.step.memories.values()
@@ -57,7 +57,7 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons[f"no price of {names}"] = bool(names)
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
-    return (*_of_quotes(used_in(comparison)), *moq_texts(one), *found)
+    return (*_of_quotes(used_in(comparison)), *moq_texts(comparison), *found)
 
 
 def memory_texts(one: Candidate, of: str = "") -> Iterator[str]:
@@ -173,17 +173,29 @@ def order_texts(comparison: Comparison) -> Iterator[str]:
     yield from least_order_texts(comparison, used_in(comparison))
 
 
-def moq_texts(one: Candidate) -> Iterator[str]:
-    """Orders of fewer units than their sellers sell, in words."""
-    for order in orders(one.bill):
-        for line in order.lines:
-            price = line.part.price
-            if price is not None and line.n_below_moq:
-                more = short_usd(float(line.n_below_moq * price.usd))
-                yield (
-                    f"{line.part.name}: {one.letter} buys {line.n_bought:,}, and {order.seller} "
-                    f"sells {price.moq:,} or more (moq); the whole least order costs {more} more"
-                )
+def moq_texts(comparison: Comparison) -> Iterator[str]:
+    """Orders of fewer units than their sellers sell, by any design, in words.
+
+    One text for each offer; the design to buy comes first in it.
+    """
+    found: dict[str, list[tuple[Candidate, OrderLine, Order]]] = {}
+    chosen = comparison.chosen
+    for one in sorted(comparison.candidates, key=lambda x: x.letter != comparison.letters[chosen]):
+        for order in orders(one.bill):
+            for line in order.lines:
+                if line.n_below_moq:
+                    found.setdefault(line.part.name, []).append((one, line, order))
+    for name, short in found.items():
+        (_, line, order), *_ = short
+        price = line.part.price
+        if price is not None:
+            buys = joined([f"{one.letter} buys {x.n_bought:,}" for one, x, _ in short], "and")
+            usd = (short_usd(float(x.n_below_moq * price.usd)) for _, x, _ in short)
+            more = joined([*dict.fromkeys(usd)], "and")
+            yield (
+                f"{name}: {buys}, and {order.seller} sells {price.moq:,} or more (moq); the whole "
+                f"least order costs {more} more"
+            )
 
 
 def _confidence(line: OrderLine) -> str:

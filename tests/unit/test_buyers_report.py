@@ -19,7 +19,7 @@ import pytest
 from libra_planner.procurement.advice import offers_in_hand, tied, untold
 from libra_planner.procurement.bought.rewirings import short_wiring_texts
 from libra_planner.procurement.rails import Rewired
-from libra_planner.procurement.readiness import short_cage_texts
+from libra_planner.procurement.readiness import open_points, short_cage_texts, used_in
 from libra_planner.units import format_time, short_usd
 from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.compose import documents, report
@@ -116,7 +116,6 @@ def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, 
 
 
 def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None:
-    from libra_planner.procurement.readiness import open_points
 
     dear, full = (compared_by(f"t{x}.yaml", "--prices", "q.csv") for x in (4, 1))
     told = "768 of 2,048 leaf ports of A are free, and a network of fewer switches (24 "
@@ -146,7 +145,6 @@ def test_a_design_that_stands_there_twice_is_said_once_and_decides_nothing(bough
 
 def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -> None:
     """The sum of the note is what the other plan's networks cost less; beside it all is silent."""
-    from libra_planner.procurement.readiness import open_points
     from libra_planner.units import short_usd
     from libra_planner.views.report.recommendation import brief, free_ports_lines, lead
 
@@ -676,6 +674,39 @@ def test_another_wiring_of_the_design_to_buy_counts_beside_that_of_others() -> N
     )
 
 
+def test_an_order_below_a_least_order_stops_the_page_for_any_design(rails) -> None:
+    """Only the design that nobody buys has switches of 128 ports; its price is part of the choice.
+
+    Where both have too few of a part, one text has both numbers.
+    """
+    Path("m.csv").write_text(
+        "item,price,seller,date,moq\nswitch-128x400g,400000,Acme,2026-11-05,300\n"
+        "optic-400g-sr4,500,Beta,2026-11-05,9000\n"
+    )
+    found = compared_by("t4.yaml", "t0.yaml", "--prices", "m.csv", "--as-of", "2026-11-06")
+    assert found.letters[found.chosen] == "A"
+    n_bought = [
+        sum(x.n_bought for x in one.bill.lines if x.part.name == "optic-400g-sr4")
+        for one in found.candidates
+    ]
+    n_rail = sum(
+        x.n_bought for x in found.candidates[1].bill.lines if x.part.name == "switch-128x400g"
+    )
+    of_optics, of_switches = decision_section(found).points
+    more = [short_usd(500.0 * (9000 - n)) for n in n_bought]
+    assert of_optics == (
+        f"optic-400g-sr4: A buys {n_bought[0]:,} and B buys {n_bought[1]:,}, and Beta sells 9,000 "
+        f"or more (moq); the whole least order costs {more[0]} and {more[1]} more"
+    )
+    assert of_switches.startswith(
+        f"switch-128x400g: B buys {n_rail:,}, and Acme sells 300 or more (moq)"
+    )
+    assert {of_optics, of_switches} <= {*open_points(found)}
+    [optic] = (x for x in used_in(found) if x.item == "optic-400g-sr4")
+    few, many = sorted(n_bought)
+    assert optic.why_not == f"sells from 9,000; {few:,} to {many:,} are needed"
+
+
 def test_the_terminal_prints_what_the_first_page_says(bought, run) -> None:
     """In the same words and order; where no file has the rest, all of it."""
     asked = ("report", "t1.yaml", "t4.yaml", "--prices", "q.csv", "--as-of", "2026-11-24")
@@ -728,7 +759,6 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
     from dataclasses import replace
 
     from libra_planner.procurement.bought.placements import placement_points
-    from libra_planner.procurement.readiness import open_points
     from libra_planner.views.report.compose import report_payload
 
     asked = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--check", "spray", "--seeds", "1")
