@@ -38,3 +38,49 @@ class SentBytes:
         sent = self.sent_bytes[:, dim] if self.users else np.zeros(0)
         factors = [factors_of(slowdown, one)[dim] for one in self.users]
         return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
+
+
+@dataclass(frozen=True)
+class DimensionReport:
+    """One dimension under the step's collectives.
+
+    Parameters
+    ----------
+    label, tier : such as dim4 and pod.
+    asked_Bps, bandwidth_Bps : per NPU: of the design, and of its whole links.
+    ideal_efficiency : share of ``bandwidth_Bps`` that collectives get, by bytes, with every
+        packet sprayed; nan without traffic, mean over random placements.
+    efficiency : the same under the policy, shape (n_seeds,).
+    fim_percent : mean over the collectives' rounds by bytes, shape (n_seeds,); nan where no
+        flow crosses switches.
+    fim_floor_percent : the least that any routing of whole flows can reach; nan for ``spray``.
+    """
+
+    label: str
+    tier: str
+    asked_Bps: float
+    bandwidth_Bps: float
+    ideal_efficiency: float
+    efficiency: Array = field(repr=False)
+    fim_percent: Array = field(repr=False)
+    fim_floor_percent: float = float("nan")
+
+    @property
+    def sprayed_Bps(self) -> float:
+        """What collectives get of the whole links with every packet sprayed: at most all of it.
+
+        Sends that find others' links idle take less than the model counts (an efficiency above
+        1), and do so at no more bandwidth than the links have.
+        """
+        return self.bandwidth_Bps * float(np.fmin(self.ideal_efficiency, 1.0))
+
+    def got_Bps(self, efficiency: Array) -> Array:
+        """The same by the efficiency of routings: what routing costs is taken off.
+
+        >>> twice, lossy = np.array([2.0]), np.array([1.5])
+        >>> core = DimensionReport("dim4", "core", 16e9, 17e9, 2.0, twice, np.zeros(1))
+        >>> core.sprayed_Bps, core.got_Bps(twice), core.got_Bps(lossy)
+        (17000000000.0, array([1.7e+10]), array([1.275e+10]))
+        """
+        got_Bps: Array = self.bandwidth_Bps * efficiency / np.fmax(self.ideal_efficiency, 1.0)
+        return got_Bps

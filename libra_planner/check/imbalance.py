@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from libra_planner.check.links import DimensionReport
+    from libra_planner.check.delivered import DimensionReport
 
 
 def worst_dimension(dimensions: Sequence[DimensionReport]) -> DimensionReport | None:

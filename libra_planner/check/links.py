@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from libra_planner.check.delivered import SentBytes
+from libra_planner.check.delivered import DimensionReport, SentBytes
 from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.sends import own_link_factors
@@ -47,32 +47,6 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.models import Slowdown, send_bytes
 from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.operations import Collective, Group, Send, SendPattern
-
-
-@dataclass(frozen=True)
-class DimensionReport:
-    """One dimension under the step's collectives.
-
-    Parameters
-    ----------
-    label, tier : such as dim4 and pod.
-    asked_Bps, bandwidth_Bps : per NPU: of the design, and of its whole links.
-    ideal_efficiency : share of ``bandwidth_Bps`` that collectives get, by bytes, with every
-        packet sprayed; nan without traffic, mean over random placements.
-    efficiency : the same under the policy, shape (n_seeds,).
-    fim_percent : mean over the collectives' rounds by bytes, shape (n_seeds,); nan where no
-        flow crosses switches.
-    fim_floor_percent : the least that any routing of whole flows can reach; nan for ``spray``.
-    """
-
-    label: str
-    tier: str
-    asked_Bps: float
-    bandwidth_Bps: float
-    ideal_efficiency: float
-    efficiency: Array = field(repr=False)
-    fim_percent: Array = field(repr=False)
-    fim_floor_percent: float = float("nan")
 
 
 @dataclass(frozen=True)

@@ -636,6 +636,22 @@ def send_stage(topology: Topology, one: Send, dim: int) -> Stage:
     return Stage(first, one.group, (one.pattern,), "only")
 
 
+def tiers_label(topology: Topology, dim: int, group: Group) -> str:
+    """The tiers of a dimension's network that a phase's group spans, in words.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> pods = parse_topology("[SW(4)_SW(2)_SW(2)]")
+    >>> tiers_label(pods, 1, Group((1, 2, 2), (4, 1, 1))), tiers_label(pods, 0, Group((4,), (1,)))
+    ('dim2 and dim3', 'dim1')
+    """
+    port = topology.ports[dim]
+    spanned = zip(topology.labels, topology.ports, group.sizes, strict=False)
+    labels = [label for label, one, size in spanned if one == port and size > 1]
+    return " and ".join(labels) or topology.labels[dim]
+
+
 def ring_hops(collective: Collective, key: PhaseKey, problem: Problem) -> float:
     """Messages of a ring all-to-all pass through the NPUs between, which C3 leaves out."""
     passes = collective.kind is CollectiveKind.ALL_TO_ALL and key[2] is Algorithm.RING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +22,14 @@ from libra_planner.fabric.parts import (
     dealt,
     links_per_host_cable,
 )
-from libra_planner.fabric.sizing import Shape, hosts_that_fit, plane_settings, plane_shape
+from libra_planner.fabric.sizing import (
+    Shape,
+    TierOrder,
+    hosts_that_fit,
+    plane_settings,
+    plane_shape,
+    stack_shape,
+)
 from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK, SwitchSettings
 
 RAIL_ONLY = "rail_only"
@@ -141,10 +149,12 @@ class ClusterNetwork:
     ----------
     order : what is asked for.
     shape : of each of the order's networks.
+    sizes : hosts of a leaf, leaves of a rail in a pod, and pods, where these are given.
     """
 
     order: ClusterOrder
     shape: Shape
+    sizes: tuple[int, ...] = ()
 
     @cached_property
     def clos(self) -> Clos:
@@ -321,3 +331,50 @@ def cluster_network(order: ClusterOrder) -> ClusterNetwork:
     if order.wiring == TOP_OF_RACK:
         ports, per_nic = ports * rails, per_nic * rails
     return ClusterNetwork(order, plane_shape(settings, ports, 1, per_nic))
+
+
+def grouped_network(network: ClusterNetwork) -> ClusterNetwork | None:
+    """The same hosts in equal leaves and pods under cores, as a plan has them (C13).
+
+    Of all such sizes those of the fewest switches; with a limit on the ports of a leaf, of the
+    fullest leaves. ``None`` without cores, where a leaf serves all NICs of its hosts, where no
+    such network can be built, and where it has the same switches.
+
+    Examples
+    --------
+    512 hosts at 1:1 and 3:1: three pods of leaves of 29 are fewer switches than equal groups.
+
+    >>> ours = cluster_network(ClusterOrder(512, tapers=(1.0, 3.0), most_hosts_per_leaf=32))
+    >>> equal = grouped_network(ours)
+    >>> ours.clos.n_switches, equal.sizes, equal.clos.n_switches
+    ({'leaf': 144, 'spine': 87, 'core': 29}, (32, 8, 2), {'leaf': 128, 'spine': 128, 'core': 24})
+    """
+    order, per_nic = network.order, network.order.settings.n_nics or 1
+    if network.shape.n_pods == 1 or order.wiring == TOP_OF_RACK:
+        return None
+    most = order.most_hosts_per_leaf or order.switch_radix * order.settings.n_hosts_per_port
+    leaves = [n for n in _divisors(order.n_hosts) if n * per_nic <= most]
+    found = []
+    for leaf in leaves[-1:] if order.most_hosts_per_leaf else leaves:
+        for n_pods in _divisors(order.n_hosts // leaf)[1:]:
+            sizes = leaf, order.n_hosts // leaf // n_pods, n_pods
+            with suppress(SpecError):
+                found.append(_of_sizes(order, sizes))
+    best = min(found, key=lambda one: sum(one.clos.n_switches.values()), default=None)
+    return None if best is None or best.clos.n_switches == network.clos.n_switches else best
+
+
+def _divisors(n: int) -> list[int]:
+    return [size for size in range(1, n + 1) if n % size == 0]
+
+
+def _of_sizes(order: ClusterOrder, sizes: tuple[int, int, int]) -> ClusterNetwork:
+    """The network whose leaves and pods are of such sizes."""
+    settings, (leaf, n_leaves, n_pods) = order.settings, sizes
+    per_nic, n_rails = settings.n_nics or 1, order.n_nics_per_host
+    n_rails = n_rails if order.wiring == RAIL_OPTIMIZED else 1
+    of_leaf = leaf * per_nic / settings.oversubscription / settings.uplink_ratio
+    of_pod = of_leaf * n_leaves * n_rails / settings.core_oversubscription
+    n_free = -(-(order.n_positions - order.n_hosts) // (n_leaves * n_pods))
+    asked = TierOrder(sizes, per_nic, (of_leaf, of_pod), n_rails, n_free)
+    return ClusterNetwork(order, stack_shape(settings, asked), sizes)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from libra_planner.errors import Fault, closest
+from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, CommonSpec, SchedulesSpec
+from libra_planner.plan.npus import catalogue, npu_named
 from libra_planner.plan.systems import System
 from libra_planner.plan.training import has_unknown_npu, npu_names
 from libra_planner.reading.document import Key
@@ -149,6 +150,12 @@ def _calibrated(
     return Calibrated(found, spec.interconnect or INFINIBAND, domain, port)
 
 
+def check_measured(spec: AnyPlanSpec, faults: FaultCollector) -> None:
+    """Note an NPU whose collectives nobody measured, where the plan asks for measured ones."""
+    if spec.fidelity == CALIBRATED:
+        _measured_npu(spec, faults)
+
+
 def _measured_npu(spec: AnyPlanSpec, faults: FaultCollector) -> str | None:
     """The NPU whose collectives count: the plan's ``system``, else the one that it names."""
     if not spec.system and has_unknown_npu(spec):
@@ -159,7 +166,36 @@ def _measured_npu(spec: AnyPlanSpec, faults: FaultCollector) -> str | None:
         fix = "write system: h100-sxm"
         faults.note(Fault(got, "expected the NPU that collectives run on", fix), ("fidelity",))
         return None
-    return faults.attempt((key,), measured_npu, names[0])
+    return faults.attempt((key,), _measured, names[0])
+
+
+def _measured(name: str) -> str:
+    """The NPU of a name whose collectives were measured.
+
+    Raises
+    ------
+    SpecError
+        For another one, with those that have the same links.
+    """
+    try:
+        return measured_npu(name)
+    except SpecError:
+        known = catalogue().npus
+        if (found := npu_named(name, known)) is None:
+            raise
+        parts = set(known[found].scale_up)
+        alike = [one for one in known if parts & set(known[one].scale_up) and _is_measured(one)]
+        fix = f"write system: {alike[0]}, whose links are the same, or" if alike else "write"
+        got = f"got {found}, whose collectives nobody measured, with fidelity: calibrated"
+        expected = f"expected an NPU of {', '.join(SCALE_UPS)}"
+        raise SpecError(Fault(got, expected, f"{fix} fidelity: ideal")) from None
+
+
+def _is_measured(name: str) -> bool:
+    try:
+        return bool(measured_npu(name))
+    except SpecError:
+        return False
 
 
 def _calibrated_faults(spec: AnyPlanSpec) -> Iterator[tuple[Fault, Key]]:

@@ -401,7 +401,9 @@ class _RuleParser:
             wrong = self.fault(f"the unit {unit!r}", "expected a known unit", fix)
             raise UnitError(*wrong.faults) from None
         *others, last = [one.about for one in quantities.QUANTITIES.values() if one.suggested]
-        raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}")
+        rate = f"{unit}/s"
+        fix = f"did you mean {rate}?" if quantities.find_quantity(rate) else ""
+        raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}", fix)
 
     def _add_name(self, side: _Side, name: str, factor: float) -> None:
         terms = self.names.terms

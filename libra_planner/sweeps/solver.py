@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from libra_planner.check.delivered import DimensionReport
 from libra_planner.check.imbalance import avoidable_fim_percent, worst_dimension
-from libra_planner.check.links import DimensionReport, link_check
+from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
 from libra_planner.check.rerouted import JudgedDesign, checked_optimum
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
@@ -111,6 +112,7 @@ class Solver:
     memo : what was routed, where the sweep asks for it.
     n_routed : designs for which something had to be routed.
     n_built : structures that were built.
+    n_alone : designs that no batch held.
     bills : what is bought, where the sweep asks for it.
     """
 
@@ -118,6 +120,7 @@ class Solver:
     memo: CheckMemo = field(default_factory=CheckMemo)
     n_routed: int = 0
     n_built: int = 0
+    n_alone: int = 0
     bills: SweepBills = field(init=False)
     _cases: dict[tuple[str, ...], Case | SpecError | Infeasible] = field(default_factory=dict)
 
@@ -255,6 +258,7 @@ class Solver:
 
     def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk, problems: Objects) -> None:
         """Designs with options, open choices, open parallelism or relative groups: plan by plan."""
+        self.n_alone += len(rows)
         for row in map(int, rows):
             try:
                 searched = self._searched(

@@ -36,6 +36,7 @@ from libra_planner.views.phases import (
     floor_lines,
     headroom_lines,
     high_floor_legend,
+    less_hidden_lines,
     phases_payload,
     send_notes,
     slowed_blocks,
@@ -223,13 +224,14 @@ def check_blocks(
     """
     report = checked.report
     yield from _headline(checked)
-    yield from ("", step_time_table(_step_times(checked)), _costs(report))
+    yield from ("", step_time_table(_step_times(checked)), spread.costs_line(report))
     yield from headroom_lines(checked.links.problem, report)
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     exposed = exposed_table(checked.exposed, report.ideal_step_time_s)
     yield from ("", exposed) if exposed else ()
     yield from contention_lines(checked.exposed)
+    yield from less_hidden_lines(checked.exposed)
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
     if brief:
@@ -310,23 +312,6 @@ def step_time_table(rows: Iterable[tuple[str, float]]) -> Table:
     return cells.table("", "Step time", headings, shown, left=("step time",))
 
 
-def _costs(report: CheckReport) -> str:
-    """What the links' shape and the routing add to the step time."""
-    links = report.spray_step_time_s / report.ideal_step_time_s - 1
-    routing = report.effective_step_time_s / report.spray_step_time_s - 1
-    cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
-    means = spread.mean_text(routing[: report.n_routings], _signed)
-    said = f"The links cost {_signed(links)} step time, {cost}"
-    if _signed(links).startswith("-"):
-        shorter = f"On whole links the step is {-links:.2%} shorter"
-        said = f"{shorter} (NICs come whole, or sends find idle uplinks), {cost}"
-    return said + f" ({means})" * bool(means)
-
-
-def _signed(fraction: float) -> str:
-    return f"{round(fraction, 4) + 0.0:+.2%}"
-
-
 def _over_seeds(report: CheckReport) -> Iterator[Block]:
     times_s = report.effective_step_time_s
     rows = [spread.timed("step time", times_s), ("slowdown", report.slowdown), _fim_row(report)]
@@ -353,8 +338,8 @@ def _dimension_table(checked: CheckedPlan) -> Table:
             one.tier,
             block,
             *(cells.number(gigabytes_per_s(x), 2) for x in (one.asked_Bps, one.bandwidth_Bps)),
-            gigabytes_per_s(one.bandwidth_Bps * one.ideal_efficiency),
-            gigabytes_per_s(one.bandwidth_Bps * float(one.efficiency.mean())),
+            gigabytes_per_s(one.sprayed_Bps),
+            gigabytes_per_s(float(one.got_Bps(one.efficiency).mean())),
             one.fim_percent.mean(),
             one.fim_floor_percent,
         )
@@ -366,7 +351,9 @@ def _dimension_table(checked: CheckedPlan) -> Table:
 
 
 _WHOLE = 1.00005
-"""Efficiency above which a table shows more than 100.00 %."""
+"""Efficiency above which a table would show more than 100.00 %."""
+_LEAST_PERCENT = 0.005
+"""FIM from which a table shows more than 0.00."""
 
 
 def _fim_lines(report: CheckReport) -> Iterator[str]:
@@ -375,5 +362,9 @@ def _fim_lines(report: CheckReport) -> Iterator[str]:
         yield "FIM: how far links between switches are from equally many flows, 0 where all are;"
         yield "floor: the least that any routing of whole flows reaches (docs/check.md)"
     yield from high_floor_legend(report)
-    if any(one.ideal_efficiency > _WHOLE for one in report.dimensions):
-        yield "more than whole links have: collectives send less over them than the model counts"
+    is_uneven = any(one.fim_percent.mean() >= _LEAST_PERCENT for one in report.dimensions)
+    if is_uneven and not report.policy.kind.keeps_flows_whole:
+        yield "sprayed packets: FIM is of who sends and who does not, and no routing lowers it"
+    idle = [one.label for one in report.dimensions if one.ideal_efficiency > _WHOLE]
+    if idle:
+        yield f"{', '.join(idle)}: not all NPUs send at once, and sends take less than in the model"

@@ -137,16 +137,23 @@ def _rails_line(bill: Bill, rails_usd: float | None, *, is_much: bool) -> Iterat
 
 def _groups_line(groups: tuple[ClusterNetwork, float] | None, total_usd: float) -> Iterator[str]:
     """The same hosts in equal groups on the leaves, as a plan has them."""
-    if groups is None or groups[0].shape.n_pods > 1:  # There init gives every rail its spines.
+    if groups is None:
         return
     network, usd = groups
     n_nodes = network.order.most_hosts_per_leaf
     found = tiers_text({tier: n for tier, n in network.clos.n_switches.items() if n})
     more = f"{format_usd(abs(usd - total_usd))} {'more' if usd > total_usd else 'less'}"
-    yield (
-        f"Leaves hold no equal groups of hosts here; in a plan, as init writes them, they do: "
-        f"--host-ports-per-leaf {n_nodes} sizes that, {found} for {format_usd(usd)}, {more}"
-    )
+    if network.sizes:
+        stack = "_".join(f"SW({size})" for size in network.sizes)
+        yield (
+            f"Leaves and pods hold no equal groups of hosts here; in a plan they do, and it builds "
+            f"other switches: [{stack}] has {found} for {format_usd(usd)}, {more}"
+        )
+    elif network.shape.n_pods == 1:  # Under cores init gives every rail its spines.
+        yield (
+            f"Leaves hold no equal groups of hosts here; in a plan, as init writes them, they do: "
+            f"--host-ports-per-leaf {n_nodes} sizes that, {found} for {format_usd(usd)}, {more}"
+        )
 
 
 _MANY_FREE, _MATERIAL = 0.25, 0.01

@@ -58,7 +58,7 @@ def _tiers(study: FailureStudy) -> list[tuple[str, str, float, float, float]]:
     got = np.array([case.efficiency for case in study.joined])
     for i, one in enumerate(study.whole.dimensions if len(got) else ()):
         whole_GBps, cases_GBps = (
-            gigabytes_per_s(one.bandwidth_Bps) * x for x in (one.efficiency.mean(), got[:, i])
+            gigabytes_per_s(1.0) * one.got_Bps(x) for x in (one.efficiency.mean(), got[:, i])
         )
         if not np.isnan(whole_GBps):
             ends = float(whole_GBps), float(cases_GBps.mean()), float(cases_GBps.min())

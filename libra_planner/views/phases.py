@@ -10,7 +10,7 @@ from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.check.sends import own_link_factors
-from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User
+from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User, tiers_label
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.topology import Topology
@@ -71,10 +71,10 @@ def algorithm_lines(report: CheckReport) -> Iterator[str]:
     The time is that of its bytes alone: what a step adds to it, :func:`algorithm_head` says.
     """
     for choice in report.choices:
-        built = report.design.dimensions[choice.stage.dim]
+        where = tiers_label(report.design.topology, choice.stage.dim, choice.stage.group)
         users = "; ".join(labels(choice.users)) + _else(choice, report)
         taken = f"{choice.algorithm} takes {format_time(choice.time_s)} a step"
-        yield f"{built.label}: {taken} for the bytes of {users}"
+        yield f"{where}: {taken} for the bytes of {users}"
 
 
 def headroom_lines(problem: Problem, report: CheckReport) -> Iterator[str]:
@@ -190,6 +190,15 @@ def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
     return table("", title, names, texts, left=("operation",)) if texts else None
 
 
+def less_hidden_lines(exposed: Sequence[Exposed]) -> Iterator[str]:
+    """Why an operation adds more that no link slows, where another takes less."""
+    longer = any(
+        one.links_s > one.model_s and _taken(one.links_s) != _taken(one.model_s) for one in exposed
+    )
+    if longer and any(_is_much_less(one) for one in exposed):
+        yield "where one takes less, others beside it hide less behind it, and add more to the step"
+
+
 def contention_lines(exposed: Sequence[Exposed]) -> Iterator[str]:
     """What the rows of contention are, where there is any."""
     found = [one for one in exposed if one.operation.startswith(CONTENTION)]
@@ -225,6 +234,10 @@ def _more(model_s: float, links_s: float) -> str:
     return f"{'-' if longer_s < 0 else '+'}{format_time(abs(longer_s))}"
 
 
+def _is_much_less(one: Exposed) -> bool:
+    return one.model_s - one.links_s >= _LEAST_MORE * one.model_s > 0
+
+
 _LEAST_MORE = 1e-3
 """Of a time, from which a difference is worth a figure."""
 _SAME_SLOWDOWN = 5e-4
@@ -234,9 +247,10 @@ _SAME_SLOWDOWN = 5e-4
 def same_line(report: CheckReport) -> str:
     """What takes as long as with sprayed packets, in one line; empty for nothing."""
     found: dict[str, list[str]] = {}
-    for (phase, users), spread in zip(report.phases, report.spreads, strict=True):
+    for key, (_, users), spread in zip(report.keys, report.phases, report.spreads, strict=True):
         if _is_as_sprayed(spread):
-            found.setdefault(phase.label, []).extend(labels(users))
+            where = tiers_label(report.design.topology, *key[:2])
+            found.setdefault(where, []).extend(labels(users))
     n = sum(map(len, found.values()))
     if not n:
         return ""
@@ -465,10 +479,10 @@ def send_notes(topology: Topology, sends: Sequence[Send], report: CheckReport) -
                     f"{label}: a send of {one.axis} takes one link or direction of an NPU's, "
                     f"{factor:g} times the model's time"
                 )
-    for phase, users in report.phases:
+    for key, (phase, users) in zip(report.keys, report.phases, strict=True):
         if isinstance(users[0], Send) and phase.ideal_factor < 1 - _EQUAL:
             yield (
-                f"{phase.label}: sprayed, the sends of {users[0].axis} take "
+                f"{tiers_label(topology, *key[:2])}: sprayed, the sends of {users[0].axis} take "
                 f"{phase.ideal_factor:.0%} of the model's time: it gives every NPU its own share "
                 f"of the uplinks, and not all of a leaf send at once"
             )

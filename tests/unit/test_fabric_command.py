@@ -24,6 +24,7 @@ from libra_planner.procurement.bill import CABLING, Bill, Price
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.units import format_usd
+from tests.checked_plans import checked, loaded, operation
 
 ONE = ("fabric", "--hosts", "64", "--nic", "400Gbps")
 
@@ -265,6 +266,25 @@ def test_equal_groups_of_a_plan_are_named_with_their_price(run) -> None:
     assert "topology: SW(8)_[SW(32)_SW(6)]" in plan
     for hosts in ("128", "197", "250"):  # Equal; a prime; leaves of which init parts the rails.
         assert "equal groups" not in run(*asked[:2], hosts, *asked[3:]).out
+
+
+def test_equal_pods_of_a_plan_are_named_under_cores(run, tmp_path: Path) -> None:
+    """512 hosts at 1:1 and 3:1: 16 leaves of 32 for each of 8 rails, 24 cores; fabric has 29.
+
+    Each of 128 leaves has 32 links up. With pods of 8 leaves of one rail, 8 spines of it have 4
+    links to each leaf, 32 down, and 11 up at 3:1; they go to cores of the spines' number.
+    """
+    asked = ("fabric", "--hosts", "512", "--nic", "400Gbps", "--taper", "1,3", *GROUPS_OF_32)
+    told, alike = run(*asked).out, ("fabric", "--hosts", "512", "--nic", "400Gbps", *GROUPS_OF_32)
+    words = "[SW(32)_SW(8)_SW(2)] has 128 leaves, 128 spines and 24 cores for $"
+    assert "Leaves and pods hold no equal groups of hosts here; in a plan they do" in told
+    assert words in told
+    assert "equal groups" not in run(*alike).out  # 4 pods of 32 leaves: as the plan has them.
+    steps, tiers = [operation("weight_grad", "all-reduce", 1e9)], ["node", "leaf", "spine", "core"]
+    others = {"tiers": tiers, "cost_model": "clos-2026", "realization": {"port_speed": "400 Gbps"}}
+    plan = loaded(tmp_path, "SW(8)_[SW(32)_SW(8)_SW(2)]", steps, **others)
+    built = checked(plan, 450, 50, 50, 50 / 3).design.dimensions[1].fabric
+    assert built.n_switches == {"leaf": 128, "spine": 128, "core": 24}
 
 
 GROUPS_OF_32 = ("--host-ports-per-leaf", "32")

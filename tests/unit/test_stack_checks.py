@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
 from libra_planner.check.degraded import drawn_failures, every_single_failure, shared_fabric
+from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.sends import neighbours
@@ -32,7 +33,7 @@ from libra_planner.routing.policy import Policy
 from libra_planner.step.model_step import step_exchanges
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.views.check import CheckedPlan, check_notes
-from libra_planner.views.phases import send_notes
+from libra_planner.views.phases import less_hidden_lines, send_notes
 from libra_planner.workload.operations import Group, Send
 from libra_planner.workload.placement import placed_groups
 from tests.checked_plans import checked, loaded, operation
@@ -487,15 +488,40 @@ def test_neighbours_are_those_of_the_coordinates(notation: str, inner: int, pp: 
             assert sorted(zip(*places, strict=True)) == expected
 
 
+def test_sends_get_no_more_than_the_links_have(tmp_path: Path) -> None:
+    """Half of the NPUs send at once, at twice their share: the links give what they have."""
+    one = _whole(tmp_path)
+    inner, outer = one.report(SPRAY).dimensions[-2:]
+    assert outer.ideal_efficiency > 1
+    assert outer.sprayed_Bps == outer.bandwidth_Bps
+    # What routing costs is taken off in full: 1.5 in place of 2 times the share is 3/4.
+    twice = replace(outer, ideal_efficiency=2.0)
+    assert twice.got_Bps(np.array([2.0, 1.5])) == pytest.approx(
+        outer.bandwidth_Bps * np.array([1.0, 0.75])
+    )
+    half = replace(inner, ideal_efficiency=0.5)
+    assert half.sprayed_Bps == half.bandwidth_Bps / 2
+    assert half.got_Bps(np.array([0.4])) == pytest.approx([0.4 * half.bandwidth_Bps])
+
+
+def test_a_line_says_why_an_operation_adds_more_that_no_link_slows() -> None:
+    """DP of 5 s beside work of 2 s and sends of 2 s adds 1 s, and 2 s once sends take 1 s."""
+    sends, gradients = Exposed("PP send", 2.0, 1.0), Exposed("DP reduce-scatter", 1.0, 2.0)
+    (said,) = less_hidden_lines([gradients, sends])
+    assert said.startswith("where one takes less, others beside it hide less behind it")
+    assert not list(less_hidden_lines([gradients]))
+    assert not list(less_hidden_lines([sends]))
+
+
 def test_a_note_says_what_links_make_of_sends(tmp_path: Path) -> None:
     """Half of the model's time on shared uplinks; three links in place of one in a mesh."""
     one = _whole(tmp_path)
     sends = one.problem.step.sends
     (shared,) = send_notes(one.problem.topology, sends, one.report(SPRAY))
-    assert shared.startswith("dim2: sprayed, the sends of pp take 50% of the model's time")
+    assert shared.startswith("dim2 and dim3: sprayed, the sends of pp take 50% of the model's")
     mesh = parse_topology("SW(8)_FC(4)")
     in_mesh = [replace(send, group=Group((1, 4), (1, 1))) for send in sends]
-    report = replace(one.report(SPRAY), phases=())
+    report = replace(one.report(SPRAY), keys=(), phases=())
     (slower,) = send_notes(mesh, in_mesh, report)
     assert slower == "dim2: a send of pp takes one link or direction of an NPU's, 3 times the " + (
         "model's time"

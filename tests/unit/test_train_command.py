@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from libra_planner.inputs.training.clusters import Nics, run_fabric
 from libra_planner.plan.npus import catalogue_npu
 from libra_planner.step.collectives import measured
@@ -46,7 +47,7 @@ def test_flags_are_not_blank_and_name_what_does_not_divide(run) -> None:
     ]
     result = run(*asked, "--gpus", "1024", "--tp", "4", "--pp", "3", "--dp", "64")
     assert result.err.strip().endswith(
-        "on 1024 NPUs, expected degrees that multiply to them; write pp 4, or take 768 NPUs"
+        "on 1024 NPUs, expected degrees that multiply to them; write pp 4, or gpus 768"
     )
     result = run(*asked, "--gpus", "64", "--tp", "4")
     assert "It would fit with zero: 3, or with pp: 8, dp: 2" in result.out
@@ -73,7 +74,7 @@ def test_degrees_and_npus_that_are_proposed_are_a_run(run, degrees: str) -> None
     assert refused.code == 2
     fix = refused.err.splitlines()[0].rpartition("; ")[2]
     ways = [dict(re.findall(r"(tp|cp|dp|pp) (\d+)", fix))]
-    ways += [{"gpus": n} for n in re.findall(r"\d+", fix.partition("take ")[2])]
+    ways += [{"gpus": n} for n in re.findall(r"\d+", fix.partition("gpus ")[2])]
     if said := re.search(r"write ([\d or]+)$", fix):
         ways = [{"global-batch": n} for n in said[1].split(" or ")]
     assert any(ways)
@@ -368,3 +369,12 @@ def test_the_taper_is_a_column_and_a_flag_of_search(run, tmp_path: Path) -> None
 )
 def test_a_name_without_its_flag(word: str, meant: str, run) -> None:
     assert f"unrecognized arguments: {word}; did you mean {meant}?" in run("train", word).err
+
+
+def test_a_degree_that_is_proposed_divides_the_heads_too() -> None:
+    """63 NPUs have no TP of 40 heads whose replicas divide 64 sequences."""
+    with pytest.raises(lp.SpecError, match="the 63 NPUs; write gpus 32 or 64"):
+        lp.train("llama2-13b", npu="h100-sxm", gpus=63, tp=8, global_batch=64)
+    for gpus in (32, 64):
+        found = lp.train("llama2-13b", npu="h100-sxm", gpus=gpus, tp=8, global_batch=64)
+        assert found.step_time_s > 0

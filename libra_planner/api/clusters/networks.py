@@ -20,6 +20,7 @@ from libra_planner.fabric.cluster import (
     ClusterNetwork,
     ClusterOrder,
     cluster_network,
+    grouped_network,
 )
 from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
@@ -67,7 +68,7 @@ class Network(Shown):
     grown : the network of one more host, or why there is none.
     quotes : a user's.
     rails_usd : cost with ``--wiring rail_only``; ``None`` where that is another question.
-    groups : the network whose leaves hold equal groups of hosts, as in a plan, and its cost;
+    groups : the network of equal groups of hosts on leaves and in pods, as in a plan, its cost;
         ``None`` where it is the same, or there is none.
     racks : the network whose leaves serve all NICs of their hosts, and its cost, of one whose rails
         have leaves of their own.
@@ -148,7 +149,7 @@ def sized_network(
     named = _named(part)
     bill = cluster_bill(found, shop, transceivers_per_fibre, named)
     priced = partial(_priced, shop=shop, n_per_fibre=transceivers_per_fibre, named=named)
-    rails, groups = priced(_on_rails(order)), priced(_in_groups(found))
+    rails, groups = priced(_on_rails(order)), priced(grouped_network(found) or _in_groups(found))
     rails_usd, racks = rails[1] if rails else None, priced(_on_racks(order))
     more = order.grown(1), quotes, rails_usd, groups, racks
     return Network(found, bill, transceivers_per_fibre, *more)
@@ -218,16 +219,16 @@ def _in_groups(network: ClusterNetwork) -> ClusterOrder | None:
 
 
 def _priced(
-    order: ClusterOrder | None,
+    asked: ClusterOrder | ClusterNetwork | None,
     shop: FabricShop,
     n_per_fibre: int,
     named: Mapping[str, Sequence[str]],
 ) -> tuple[ClusterNetwork, float] | None:
     """Another network and its cost, if it can be built and has a price."""
-    if order is None:
+    if asked is None:
         return None
     try:
-        network = cluster_network(order)
+        network = cluster_network(asked) if isinstance(asked, ClusterOrder) else asked
         bill = cluster_bill(network, shop, n_per_fibre, named)
     except SpecError:
         return None

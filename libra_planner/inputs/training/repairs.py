@@ -51,12 +51,13 @@ def corrected(error: SpecError, run: TrainingRun, trial: Trial) -> SpecError:
     change = change_that_stands(degrees, n_npus, standing, untold=untold)
     if not change and untold:
         change = _of_any_replicas(degrees, n_npus, standing)
-    ways = [change] if change else []
     n_each = n_replica * (run.dp or 1)
     others = [n for n in _near(n_npus, n_each) if standing({"gpus": n}) > Standing.REFUSED]
-    if others and n_each != 1:
-        ways.append(f"take {joined([f'{n:,}' for n in _nearest(n_npus, others)], 'or')} NPUs")
-    fix = ", or ".join(ways) or _OTHERWISE
+    fix = change
+    if others and n_each > 1:
+        counts = joined([str(n) for n in _nearest(n_npus, others)], "or")
+        fix = f"{change}, or gpus {counts}" if change else f"write gpus {counts}"
+    fix = fix or _OTHERWISE
     return SpecError(*(replace(fault, fix=fix) for fault in error.faults))
 
 

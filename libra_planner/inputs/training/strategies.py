@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -170,7 +171,9 @@ _ZERO_BUBBLE = re.compile(r"^zb|zero.?bubble|^v-", re.I)
 _CHUNKS = re.compile(r"vpp\W?(\d+)", re.I)
 
 
-def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, Notes]:
+def run_strategy(
+    run: TrainingRun, library: LibraryDefaults, n_heads: int | None = None
+) -> tuple[Strategy, Notes]:
     """Degrees, batch, and what a library does where the source says nothing; and what was assumed.
 
     Raises
@@ -178,7 +181,7 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
     SpecError
         For degrees that do not make the NPUs.
     """
-    tp, cp, dp, pp, of_degrees = _degrees(run)
+    tp, cp, dp, pp, of_degrees = _degrees(run, n_heads)
     zero = _zero(run, library)
     schedule, chunks, of_schedule = _schedule(run, pp)
     n_parts = pp if zero == _ALL_LAYERS else 1
@@ -218,7 +221,7 @@ def refuse_undivided_batch(strategy: Strategy) -> None:
         raise SpecError(fault)
 
 
-def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
+def _degrees(run: TrainingRun, n_heads: int | None) -> tuple[int, int, int, int, Notes]:
     tp, pp, cp = run.tp or 1, run.pp or 1, run.cp or 1
     dp = run.dp or max(1, (run.gpus or tp * pp * cp) // (tp * pp * cp))
     notes: Notes = ()
@@ -227,7 +230,7 @@ def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
     n_npus, degrees = tp * cp * dp * pp, (("tp", tp), ("cp", cp), ("pp", pp))
     if run.gpus is not None and n_npus != run.gpus:
         if not run.dp:
-            refuse(_undivided(run.gpus, dict(degrees)))
+            refuse(_undivided(run.gpus, dict(degrees), n_heads))
         got = f"got tp {tp} x cp {cp} x dp {dp} x pp {pp} = {n_npus} on {run.gpus} NPUs"
         path = "dp" if run.dp else "gpus"
         fix = one_other_degree({"tp": tp, "cp": cp, "dp": dp, "pp": pp}, run.gpus)
@@ -235,14 +238,21 @@ def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
     return tp, cp, dp, pp, notes
 
 
-def _undivided(n_npus: int, degrees: Mapping[str, int]) -> Iterator[Fault]:
-    """Degrees that do not divide the NPUs, each with the nearest that do beside the others."""
+def _undivided(n_npus: int, degrees: Mapping[str, int], n_heads: int | None) -> Iterator[Fault]:
+    """Degrees that do not divide the NPUs, each with the nearest that do beside the others.
+
+    Of TP those that divide the heads, too, where they are known.
+    """
     left = n_npus
     for degree in degrees.values():
         left //= degree if left % degree == 0 else 1
     for name, degree in degrees.items():
         if n_npus % degree:
-            fix = nearest_divisors(name, degree, left)
+            of = math.gcd(left, n_heads) if name == "tp" and n_heads else left
+            fix = nearest_divisors(name, degree, of)
+            if fix != nearest_divisors(name, degree, left):  # The heads leave out the nearest.
+                others = math.prod(degrees.values())
+                fix += f", or gpus {max(1, round(n_npus / others)) * others}"
             yield Fault(
                 f"got {name} {degree}", f"expected a divisor of the {n_npus:,} NPUs", fix, name
             )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from libra_planner.check.links import CheckReport, DimensionReport
+from libra_planner.check.delivered import DimensionReport
+from libra_planner.check.links import CheckReport
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time, gigabytes_per_s
