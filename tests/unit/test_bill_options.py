@@ -147,6 +147,9 @@ def test_check_report_and_evaluate_take_the_links_that_were_bought(run, tmp_path
     other = run("evaluate", EXAMPLE, "--bandwidth", "450,50,20")
     assert other.code == 2
     assert "got 450,50,20 GB/s, expected one of the 18 options" in other.err
+    assert "prices: linear" not in other.err  # It would refuse the options, then the objective.
+    nearest = other.err.partition("write ")[2].partition(" ")[0]
+    assert run("evaluate", EXAMPLE, "--bandwidth", nearest).code == 0
 
 
 def test_the_frontier_is_the_options_that_none_beats(run) -> None:

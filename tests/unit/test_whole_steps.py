@@ -574,3 +574,35 @@ def test_contention_names_the_axes_that_share_a_dimension(tmp_path: Path, run) -
     assert "2,048 sequences in 1 microbatch of 1," in "\n".join(lines)
     [link] = [line for line in lines if line.startswith("  leaf ")][:1]
     assert "->" in link.partition(": NPUs ")[2]
+
+
+def test_a_part_of_a_step_is_told_what_makes_it_a_plan() -> None:
+    """Both ways: another model whose strategy is searched, and a share of the peak."""
+    plan = example("0e_rails_2to1")
+    with pytest.raises(SpecError) as caught:
+        load_plan(plan, ["workload=gpt3-libra"])
+    fix = caught.value.faults[0].fix
+    assert "'workload: gpt3' with 'parallelism: auto', or write npu: " in fix
+    assert open_plan(plan, ["workload=gpt3", "parallelism=auto"]).search()
+    npu, parallelism = re.search(r"write npu: (\{.*\}) and parallelism: (\{.*\})", fix).groups()
+    load_plan(plan, ["workload=gpt3-libra", f"npu={npu}", f"parallelism={parallelism}"])
+
+
+def test_all_that_keeps_a_plan_from_a_search_is_told_at_once() -> None:
+    plan = example("01_gpt3_4d")
+    with pytest.raises(SpecError) as caught:
+        open_plan(plan, ["parallelism=auto"]).search()
+    fixes = {fault.path: fault.fix for fault in caught.value.faults}
+    assert fixes == {
+        "npu": "write npu: h100-sxm",
+        "workload": "name a whole model, such as 'workload: gpt3'",
+        "training_loop": "remove it",
+    }
+    followed = ["npu=h100-sxm", "workload=gpt3", "training_loop=null"]
+    assert open_plan(plan, ["parallelism=auto", *followed]).search()
+
+
+def test_a_key_of_a_plain_value_is_told_to_write_the_whole() -> None:
+    plan = example("0e_rails_2to1")
+    with pytest.raises(SpecError, match="npu is 'h100-sxm' there: write npu as a whole"):
+        load_plan(plan, ["npu.efficiency_fraction=0.4"])

@@ -9,9 +9,11 @@ from functools import cached_property
 from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.inputs.training.clusters import Nics, RunFabric, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
+from libra_planner.inputs.training.repairs import corrected
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.inputs.training.strategies import (
     Notes,
+    refuse_undivided_batch,
     run_model,
     run_strategy,
 )
@@ -179,12 +181,26 @@ def planned_run(
     SpecError
         For what its source does not say and nobody may guess, and for what is not modelled.
     """
+    try:
+        return _planned(run, is_row=is_row, system=system)
+    except SpecError as error:
+        if is_row:
+            raise
+
+        def trial(other: TrainingRun) -> bool:
+            return _planned(other, is_row=False, system=system).fits
+
+        raise corrected(error, run, trial) from None
+
+
+def _planned(run: TrainingRun, *, is_row: bool, system: System | None) -> PlannedRun:
     library, of_library = _library(run, is_row=is_row)
     model, of_model = run_model(run, is_row=is_row)
     strategy, of_strategy = run_strategy(run, library, model.attention.n_heads)
     if not is_row:
         refuse(_unused(run, strategy))
     refuse_impossible(model, strategy, was_run=is_row)
+    refuse_undivided_batch(strategy)
     refuse_unschedulable(strategy)
     named = npu_named(run.gpu_type, catalogue().npus) or run.gpu_type
     npu = catalogue_npu(named, None, None, path="gpu_type")
