@@ -109,6 +109,8 @@ def _size_fault(settings: SwitchSettings, n_hosts: int, n_rails: int, n_together
         most = _most_hosts_per_leaf(settings)
         got = f"got {n_together} endpoints of one host for one leaf"
         expected = f"expected at most {most:,} at {ratio:g}:1 on {settings.switch_radix} ports"
+        if most == settings.most_hosts_per_leaf:
+            expected = f"expected at most the {most:,} host ports per leaf that are asked for"
         fix = "raise switch_radix or oversubscription, or give each rail its own leaves"
         return Fault(got, expected, f"{fix} (rail_optimized)", "switch_radix")
     n_leaves = _most_leaves(settings, n_rails)
