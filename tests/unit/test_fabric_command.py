@@ -203,6 +203,12 @@ def test_the_ports_of_a_switch_have_the_name_of_plans_too(run) -> None:
     assert small.payload != run(*ONE, "--json").payload
 
 
+def test_rails_have_the_name_that_plans_have(run) -> None:
+    rail, rail_only = (run(*ONE, "--wiring", name, "--json") for name in ("rail", "rail_only"))
+    assert rail.payload == rail_only.payload
+    assert lp.network(hosts=64, nic="400Gbps", wiring="rail").network.order.wiring == "rail_only"
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

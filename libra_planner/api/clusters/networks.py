@@ -17,13 +17,14 @@ from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Fault, Place, SpecError, closest, shown
 from libra_planner.fabric.cluster import (
     RAIL_ONLY,
+    WIRING_NAMES,
     WIRINGS,
     ClusterNetwork,
     ClusterOrder,
     cluster_network,
     grouped_network,
 )
-from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK
+from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, TOP_OF_RACK
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
 from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
@@ -46,7 +47,7 @@ OF_NETWORKS: dict[str, Kind] = {
     "nics_per_host": Whole(*allowed.NICS_PER_HOST),
     "radix": Whole(*allowed.RADIX),
     "taper": Each(Number(*allowed.TAPER)),
-    "wiring": OneOf(WIRINGS),
+    "wiring": OneOf(WIRING_NAMES),
     "planes": Whole(*allowed.PLANES),
     "reserve": Whole(*allowed.RESERVE),
     "management_links": Whole(*allowed.MANAGEMENT_LINKS),
@@ -138,7 +139,7 @@ def sized_network(
         port_Bps=_speed(port, "--port"),
         uplink_Bps=_speed(port_up, "--port-up"),
         tapers=tuple(taper),
-        wiring=wiring,
+        wiring=RAIL_ONLY if wiring == RAIL else wiring,
         n_planes=planes,
         n_reserved_hosts=reserve,
         n_management_links=management_links,
