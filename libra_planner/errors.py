@@ -279,6 +279,16 @@ def nearest_divisors(name: str, wrong: int, of: int) -> str:
     return f"write {name} " + " or ".join(map(str, dict.fromkeys((below, above))))
 
 
+def nearest_multiples(wrong: int, of: int) -> str:
+    """The nearest positive multiples of a number, below and above another.
+
+    >>> nearest_multiples(1000, 64), nearest_multiples(1, 64)
+    ('960 or 1024', '64')
+    """
+    below = wrong // of * of
+    return f"{below} or {below + of}" if below else f"{of}"
+
+
 def closest_dimension(name: str, known: Iterable[str]) -> str:
     """How to correct a name that no dimension has: all of them for a number, else the nearest."""
     return f"known: {', '.join(known)}" if is_numbered(name) else closest(name, known)

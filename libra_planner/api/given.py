@@ -24,6 +24,7 @@ from libra_planner.errors import (
     closest,
 )
 from libra_planner.problem import Problem
+from libra_planner.reading.bundled import name_of
 from libra_planner.routing.policy import Policy, policy_with
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ _OWN_NAMES = {
 """The same of functions that have that argument."""
 _PHRASES = {
     "give the -o of sweep run": "give the directory of lp.sweep",
+    "give -o a new directory": "give another directory",
+    "give -o another path": "give another directory",
+    "libra-planner sweep run FILE -o DIRECTORY": "lp.sweep(FILE, DIRECTORY)",
+    "add --force to replace it": "add overwrite=True to replace it",
     "separate them by spaces": "write a list of them",
     "libra-planner sweep run takes it": "lp.sweep(FILE, DIRECTORY) runs it",
     "libra-planner optimize takes it": "lp.load_plan reads it",
@@ -373,7 +378,11 @@ def _in_python(fault: Fault, names: Container[str]) -> Fault:
     got, expected, fix = (words(text, names) for text in (fault.got, fault.expected, fault.fix))
     place = fault.place
     if place is not None:
-        place = Place(words(place.file, names), place.line, place.column)
+        file, rest = (
+            place.file.partition(": ")[::2] if ".yaml: " in place.file else (place.file, "")
+        )
+        own = name_of(file) + (f": {rest}" if rest else "")  # Of a bundled file no long path.
+        place = Place(words(own, names), place.line, place.column)
     return replace(fault, got=got, expected=expected, fix=fix, place=place)
 
 

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from libra_planner.search.best import SearchResult
 
 
+_OF_LINKS = ("routing", "policy")
+"""Settings that are of links and not of a plan: ``optimize --routing`` has a method of its own."""
+
+
 @dataclass(frozen=True, repr=False)
 class Plan(Shown, Problem):
     """A plan: a :class:`~libra_planner.problem.Problem` that can be asked.
@@ -157,6 +161,8 @@ class Plan(Shown, Problem):
         if settings:
             name = next(iter(settings))
             fix = f"write lp.load_plan(..., {settings!r}).optimize()"
+            if name in _OF_LINKS:
+                fix = f"write optimize_routed({settings[name]!r})"
             raise TypeError(f"optimize: got {name}=, expected no arguments; {fix}")
         return optimize(self)
 

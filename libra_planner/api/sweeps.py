@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from libra_planner.allowed import Each, Flag, Number, Text, Whole
 from libra_planner.api.given import path_given, plan_value, pythonic, takes, yaml_path
 from libra_planner.api.shown import Shown, axes_given
 from libra_planner.errors import Fault, SpecError, UnknownName, closest
-from libra_planner.files import write_text
+from libra_planner.files import refuse_existing, write_text
 from libra_planner.frozen import Frozen
 from libra_planner.problem import Problem
 from libra_planner.reading.bundled import SWEEPS, given_file
@@ -74,6 +75,26 @@ class SweepResults(Shown, Frozen, sweeping.Results):
             found, self.axes, len(found.rows), axis_units(self), self.plan_cost
         )
         yield from map(escape, [*best_lines(self), *remarks(self)])
+
+    def __len__(self) -> int:
+        """Designs."""
+        return self.n_rows
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        """All columns of a design, by its row.
+
+        Raises
+        ------
+        IndexError
+            For a row that is not there.
+        """
+        found = self.sql(f"SELECT * FROM designs WHERE row = {operator.index(row)}").dicts()
+        if not found:
+            raise IndexError(f"row: got {row}, expected one of the {self.n_rows:,} designs")
+        return found[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Its answers as rows: ``top``, ``pareto`` and ``everything``."""
@@ -187,21 +208,23 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         write_page(self, str(path), answer)
         return Path(path)
 
-    @takes({"row": Whole(*allowed.ROW)})
-    def save_plan(self, row: int, path: str | Path) -> Path:
+    @takes({"row": Whole(*allowed.ROW), "overwrite": Flag()})
+    def save_plan(self, row: int, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a row as a plan, as ``sweep design`` does, for ``lp.load_plan``.
 
         Parameters
         ----------
         row : number of the design.
-        path : ending in .yaml; what is there is kept as ``.bak``.
+        path : ending in .yaml.
+        overwrite : whether to replace a file that is there, which is kept as ``.bak``.
 
         Raises
         ------
         SpecError
-            For a row that the sweep does not have, or another ending.
+            For a row that the sweep does not have, another ending, or a file that is there.
         """
         to = yaml_path(path)
+        refuse_existing(str(to), is_forced=overwrite)
         write_text(str(to), design_plan(self.directory, row))
         return to
 

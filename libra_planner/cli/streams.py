@@ -9,7 +9,9 @@ import json
 import os
 import select
 import shlex
+import shutil
 import sys
+import textwrap
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -134,6 +136,18 @@ def say(lines: Iterable[str], file: TextIO | None = None) -> None:
     """Print lines on stdout, or in a stream."""
     for line in lines:
         print(visible(line), file=file)
+
+
+def tell(lines: Iterable[str], file: TextIO | None = None) -> None:
+    """Print lines as :func:`say` does, on a terminal broken between words."""
+    stream = file or sys.stdout
+    if not stream.isatty():
+        say(lines, file)
+        return
+    width = shutil.get_terminal_size().columns
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    for line in lines:
+        say(wrapper.wrap(visible(line)), file)
 
 
 def progress_of(

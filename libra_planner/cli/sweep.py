@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli import streams
-from libra_planner.cli.streams import print_json, say, tell_kept
+from libra_planner.cli.streams import print_json, say, tell, tell_kept
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
 from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
@@ -79,8 +79,8 @@ def plan(options: argparse.Namespace) -> None:
         print(f"Links that are routed: {routed}")
     print(f"Tried: {', '.join(f'{n} {status}' for status, n in found.statuses.items())}")
     sys.stdout.flush()
-    say((f"{status}, such as: {text}" for status, text in found.reasons.items()), sys.stderr)
-    say((f"Note: {text}" for text in found.notes), sys.stderr)
+    tell((f"{status}, such as: {text}" for status, text in found.reasons.items()), sys.stderr)
+    tell((f"Note: {text}" for text in found.notes), sys.stderr)
     if "optimal" not in found.statuses:
         print("None of the designs that were tried has an optimum", file=sys.stderr)
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
@@ -108,14 +108,14 @@ def run(options: argparse.Namespace) -> None:
         with _watched(options) as watch:
             progress = run_sweep(sweep, to, **pool, watch=watch)
     except KeyboardInterrupt:
-        say([_kept(sweep, to)], sys.stderr)
+        tell([_kept(sweep, to)], sys.stderr)
         raise
     if options.json_progress:
         _print_event("done", progress, seed=sweep.file.seed)
         _refuse_without_optimum(Results.at(to, None), options)
         return
     before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
-    say([f"{progress.n_designs:,} designs in {to}{before}"])
+    tell([f"{progress.n_designs:,} designs in {to}{before}"])
     results = Results.at(to, None)
     if progress.n_solved:
         new = f" of {progress.n_solved:,} new ones" if progress.n_before else ""
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> None:
         print(results.statuses)
     from libra_planner.views.sweeps.best import best_lines
 
-    say(best_lines(results))
+    tell(best_lines(results))
     _tell_remarks(results, is_all=True)
     _refuse_without_optimum(results, options)
 
@@ -167,13 +167,14 @@ def _watched(options: argparse.Namespace) -> Iterator[Watch | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    rate = TextColumn("{task.fields[rate]:,.0f} designs/s")
+    rate = TextColumn("{task.fields[rate]}")
     columns = (BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None, rate=0.0)
+        task = bar.add_task("", total=None, rate="")
 
         def watch(progress: Progress) -> None:
-            rate, n = progress.designs_per_s, progress.n_designs
+            n = progress.n_designs
+            rate = f"{progress.designs_per_s:,.0f} designs/s" if progress.n_solved else ""
             bar.update(task, total=n, completed=progress.n_done, rate=rate)
 
         yield watch
@@ -231,7 +232,7 @@ def _tell_remarks(results: Results, *, is_all: bool) -> None:
     from libra_planner.views.sweeps.remarks import folded, remarks
 
     sys.stdout.flush()
-    say((remarks if is_all else folded)(results), sys.stderr)
+    tell((remarks if is_all else folded)(results), sys.stderr)
 
 
 def _write_pictures(results: Results, options: argparse.Namespace) -> None:

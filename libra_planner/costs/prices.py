@@ -272,6 +272,9 @@ def network_price_usd_per_Bps(
             got = f"got no {part} price for tier {dimension.tier!r} in price book {book.name}"
             expected = f"expected one: dim{i + 1} is {dimension} there"
             fix = f"add '{part}: <USD per GB/s>' to the tier, 0 with a reason if it needs none"
+            if part == "nic" and i > 1 and topology.with_one_network:
+                what = f"for one network of dim2 to dim{topology.n_dims}"
+                fix = f"write fabric.topology: {topology.with_one_network} {what}, or {fix}"
             faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
     refuse(faults)
     return topology.n_npus * np.array(prices) / BYTES_PER_S_PER_GBPS

@@ -227,6 +227,7 @@ def stack_fabric(
         places.n_rails,
         -(-settings.n_reserved // math.prod(places.sizes[1:])),
         _n_joined(n_nics, settings),
+        places.n_at_place,
     )
     shape = stack_shape(plane_of, order)
     n_planes = plane_of.n_planes

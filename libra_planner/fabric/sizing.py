@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -10,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.topology import TOP_OF_RACK, SwitchSettings
+from libra_planner.fabric.topology import MAX_RADIX, TOP_OF_RACK, SwitchSettings
+from libra_planner.plain_text import joined
 from libra_planner.units import format_line_rate
 
 _ROUNDING = 1e-9
 """Relative excess that is rounding of a division, not a reason for one more link."""
+
+
+_LARGER = (2, 4, 8, 16, 32)
+"""Times the radix that may be proposed: switches on sale have twice the ports of one another."""
 
 
 @dataclass(frozen=True)
@@ -435,6 +441,7 @@ class TierOrder:
     n_rails : sets of leaves that every spine joins where its ports suffice.
     n_free : positions of a leaf that stay free, beside those of ``sizes``.
     n_joined : NICs of an NPU that one of their speed together could replace.
+    n_at_place : NPUs of a position.
     """
 
     sizes: tuple[int, ...]
@@ -443,6 +450,7 @@ class TierOrder:
     n_rails: int = 1
     n_free: int = 0
     n_joined: int = 1
+    n_at_place: int = 1
 
     @property
     def faster_ports(self) -> TierOrder:
@@ -450,6 +458,25 @@ class TierOrder:
         n = self.n_joined
         links = tuple(one / n for one in self.links)
         return replace(self, ports_per_position=self.ports_per_position // n, links=links)
+
+    def in_rails(self, *, are_joined: bool) -> TierOrder:
+        """The same with leaves of one rail each, whose rails share spines or have their own."""
+        n, n_rails = self.n_at_place, self.n_at_place * self.n_rails
+        found = self._with_links(1 / n, 1 if are_joined else 1 / n_rails)
+        n_ports = self.ports_per_position // n
+        n_joined = n_rails if are_joined else 1
+        return replace(found, ports_per_position=n_ports, n_rails=n_joined, n_at_place=1)
+
+    def with_leaves_of(self, n_positions: int) -> TierOrder:
+        """The same with other leaves of as many positions in all."""
+        n, n_leaves, *outer = self.sizes
+        sizes = (n_positions, n * n_leaves // n_positions, *outer)
+        return replace(self._with_links(n_positions / n, 1), sizes=sizes)
+
+    def _with_links(self, of_leaf: float, of_pod: float) -> TierOrder:
+        """The same with so many times the links."""
+        links = tuple(x * n for x, n in zip(self.links, (of_leaf, of_pod), strict=False))
+        return replace(self, links=links)
 
     @property
     def hosts_per_leaf(self) -> int:
@@ -484,6 +511,14 @@ def stack_shape(settings: SwitchSettings, order: TierOrder) -> Shape:
     """
     if _n_ports_of_leaf(settings, order, order.sizes[0]) > settings.switch_radix:
         raise SpecError(_leaf_fault(settings, order))
+    shape = _shape_of(settings, order)
+    if shape is None:
+        raise SpecError(_spine_fault(settings, order))
+    return shape
+
+
+def _shape_of(settings: SwitchSettings, order: TierOrder) -> Shape | None:
+    """The fewest switches, if their ports suffice above the leaves."""
     if not order.links:
         return Shape(order.hosts_per_leaf)
     _, n_leaves, n_pods = (*order.sizes, 1)[:3]
@@ -492,8 +527,6 @@ def stack_shape(settings: SwitchSettings, order: TierOrder) -> Shape:
     if shape is None and n_pods > 1:
         pods, links = (n_pods * n_rails, n_leaves), (of_leaf, of_pod / n_rails)
         shape = _pods(settings, hosts, n_rails, pods, links)
-    if shape is None:
-        raise SpecError(_spine_fault(settings, order))
     return shape
 
 
@@ -516,19 +549,49 @@ def _leaf_fault(settings: SwitchSettings, order: TierOrder) -> Fault:
         f"{_n_ports_of_leaf(settings, order, n):,} ports"
     )
     fits = [k for k in range(1, n) if _n_ports_of_leaf(settings, order, k) <= radix]
-    if not fits:
-        fix = "raise switch_radix, or give each rail its own leaves: wiring: rail_optimized"
-        return Fault(got, f"expected at most the radix, {radix}; one position is too many", fix)
-    pairs = math.prod(order.sizes[:2])
-    best = max(k for k in fits if pairs % k == 0)
-    fix = f"write SW({best})_SW({pairs // best}) there, raise switch_radix or the taper"
-    if order.ports_per_position > 1 and order.n_rails == 1 and settings.wiring == TOP_OF_RACK:
-        fix += ", or give each rail its own leaves: wiring: rail_optimized"
+    room = f"{max(fits):,} positions fit" if fits else "one position is too many"
+    ways = list(_ways_of_a_leaf(settings, order, fits)) or ["lower the bandwidths of the stack"]
+    fix = joined(ways, "or")
+    return Fault(got, f"expected at most the radix, {radix}: {room}", fix)
+
+
+def _ways_of_a_leaf(
+    settings: SwitchSettings, order: TierOrder, fits: Sequence[int]
+) -> Iterator[str]:
+    """What could be changed for leaves with fewer ports: each makes a network by itself."""
+    n_joined, radix = order.n_joined, settings.switch_radix
     speed_Bps = (settings.port_speed_Bps or 0.0) * (settings.n_nics or 1) * settings.n_planes
-    if order.n_joined > 1 and _n_ports_of_leaf(settings, order.faster_ports, n) <= radix:
-        faster = format_line_rate(order.n_joined * speed_Bps)
-        fix = f"write fabric.realization.port_speed: {faster}, or {fix}"
-    return Fault(got, f"expected at most the radix, {radix}: {max(fits):,} positions fit", fix)
+    if n_joined > 1 and _is_built(settings, order.faster_ports):
+        yield f"write fabric.realization.port_speed: {format_line_rate(n_joined * speed_Bps)}"
+    pairs, apart = math.prod(order.sizes[:2]), order.in_rails(are_joined=False)
+    sizes = [k for k in sorted(fits, reverse=True) if pairs % k == 0 and len(order.sizes) > 1]
+    for one, more in ((order, ""), (apart, " with wiring: rail_only")):
+        best = next((k for k in sizes if _is_built(settings, one.with_leaves_of(k))), None)
+        if best is not None:
+            yield f"write SW({best})_SW({pairs // best}) there{more}"
+            break
+    yield from _larger_radix(settings, order)
+    n_up = radix - -(-order.hosts_per_leaf // settings.n_hosts_per_port)
+    fewer = (float(max(n_up, 0)), *order.links[1:])
+    if n_up > 0 and order.links and _is_built(settings, replace(order, links=fewer)):
+        yield "raise the taper"
+    if settings.wiring == TOP_OF_RACK and _is_built(settings, order.in_rails(are_joined=True)):
+        yield "give each rail its own leaves: wiring: rail_optimized"
+
+
+def _larger_radix(settings: SwitchSettings, order: TierOrder) -> Iterator[str]:
+    """The radix that suffices, of those that double, if one does."""
+    for n_times in _LARGER:
+        radix = n_times * settings.switch_radix
+        if radix <= MAX_RADIX and _is_built(replace(settings, switch_radix=radix), order):
+            yield f"raise switch_radix to {radix}"
+            return
+
+
+def _is_built(settings: SwitchSettings, order: TierOrder) -> bool:
+    """Whether switches of this radix make the network."""
+    fits = _n_ports_of_leaf(settings, order, order.sizes[0]) <= settings.switch_radix
+    return fits and _shape_of(settings, order) is not None
 
 
 def _spine_fault(settings: SwitchSettings, order: TierOrder) -> Fault:
@@ -541,5 +604,7 @@ def _spine_fault(settings: SwitchSettings, order: TierOrder) -> Fault:
     joins = f"each with links to {settings.n_link_ports} leaves" + " and to cores" * is_deep
     expected = f"expected leaves that spines can join, {joins}"
     fixes = ["make this tier smaller and the next larger" if is_deep else "add a tier beyond it"]
-    fixes += ["give each rail a network of its own: wiring: rail_only"] * (n_rails > 1)
-    return Fault(got, expected, ", or ".join([*fixes, "raise switch_radix"]), "switch_radix")
+    if n_rails > 1 and _is_built(settings, order.in_rails(are_joined=False)):
+        fixes.append("give each rail a network of its own: wiring: rail_only")
+    fixes += _larger_radix(settings, order)
+    return Fault(got, expected, ", or ".join(fixes), "switch_radix")

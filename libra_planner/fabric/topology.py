@@ -193,6 +193,25 @@ class Topology:
                 found[i] = inside / own if own else None
         return tuple(found)
 
+    @property
+    def with_one_network(self) -> str:
+        """The notation with all switches beyond dim1 as tiers of one network.
+
+        Empty where they are one network, or none of leaves, spines and cores.
+
+        Examples
+        --------
+        >>> parse_topology("SW(8)_SW(32)_SW(8)").with_one_network
+        'SW(8)_[SW(32)_SW(8)]'
+        >>> parse_topology("RI(4)_FC(8)_SW(32)").with_one_network
+        ''
+        """
+        first, *outer = self.dimensions
+        is_network = 1 < len(outer) <= MOST_TIERS and all(one.block.is_switched for one in outer)
+        if not is_network or len(set(self.ports[1:])) == 1:
+            return ""
+        return f"{first}_[{'_'.join(map(str, outer))}]"
+
     def __str__(self) -> str:
         stacks = {tiers.start: tiers.stop - 1 for tiers in self.stacks}
         opens, closes = set(stacks), set(stacks.values())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from libra_planner.errors import Fault, closest
+from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, CommonSpec, SchedulesSpec
+from libra_planner.plan.npus import catalogue, npu_named
 from libra_planner.plan.systems import System
 from libra_planner.plan.training import has_unknown_npu, npu_names
 from libra_planner.reading.document import Key
@@ -124,7 +125,6 @@ def _calibrated(
     spec: AnyPlanSpec, topology: Topology, faults: FaultCollector, has_nic: Sequence[bool]
 ) -> Calibrated | None:
     """The law of measured collectives on a fabric; ``None`` where it knows no such fabric."""
-    found = _measured_npu(spec, faults)
     port = next((i for i, has in enumerate(has_nic) if has), None)
     domain = None if port == 0 else 0
     beyond = range(port, topology.n_dims) if port is not None else range(0)
@@ -134,9 +134,11 @@ def _calibrated(
     if inner > 1 or not is_one_network or not is_switched:
         got = f"got calibrated for {topology}"
         expected = "expected a scale-up switch without NICs, then one network of NICs at most"
-        fix = "write SW(8)_SW(32) or SW(8)_[SW(32)_SW(16)], or fidelity: ideal"
+        other = "" if has_nic[0] else topology.with_one_network
+        fix = f"write fabric.topology: {other}" if other else "write fidelity: ideal"
         faults.note(Fault(got, expected, fix), ("fidelity",))
         return None
+    found = _measured_npu(spec, faults)
     if found is None:
         return None
     known = SCALE_UPS[found]
@@ -146,6 +148,12 @@ def _calibrated(
         expected = f"expected at most {most}, as were measured"
         faults.note(Fault(got, expected, "write fidelity: ideal"), ("fabric", "topology"))
     return Calibrated(found, spec.interconnect or INFINIBAND, domain, port)
+
+
+def check_measured(spec: AnyPlanSpec, faults: FaultCollector) -> None:
+    """Note an NPU whose collectives nobody measured, where the plan asks for measured ones."""
+    if spec.fidelity == CALIBRATED:
+        _measured_npu(spec, faults)
 
 
 def _measured_npu(spec: AnyPlanSpec, faults: FaultCollector) -> str | None:
@@ -158,7 +166,36 @@ def _measured_npu(spec: AnyPlanSpec, faults: FaultCollector) -> str | None:
         fix = "write system: h100-sxm"
         faults.note(Fault(got, "expected the NPU that collectives run on", fix), ("fidelity",))
         return None
-    return faults.attempt((key,), measured_npu, names[0])
+    return faults.attempt((key,), _measured, names[0])
+
+
+def _measured(name: str) -> str:
+    """The NPU of a name whose collectives were measured.
+
+    Raises
+    ------
+    SpecError
+        For another one, with those that have the same links.
+    """
+    try:
+        return measured_npu(name)
+    except SpecError:
+        known = catalogue().npus
+        if (found := npu_named(name, known)) is None:
+            raise
+        parts = set(known[found].scale_up)
+        alike = [one for one in known if parts & set(known[one].scale_up) and _is_measured(one)]
+        fix = f"write system: {alike[0]}, whose links are the same, or" if alike else "write"
+        got = f"got {found}, whose collectives nobody measured, with fidelity: calibrated"
+        expected = f"expected an NPU of {', '.join(SCALE_UPS)}"
+        raise SpecError(Fault(got, expected, f"{fix} fidelity: ideal")) from None
+
+
+def _is_measured(name: str) -> bool:
+    try:
+        return bool(measured_npu(name))
+    except SpecError:
+        return False
 
 
 def _calibrated_faults(spec: AnyPlanSpec) -> Iterator[tuple[Fault, Key]]:

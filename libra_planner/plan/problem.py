@@ -18,7 +18,7 @@ from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, scale_up, training
-from libra_planner.plan.fidelity import Fidelity, build_fidelity
+from libra_planner.plan.fidelity import Fidelity, build_fidelity, check_measured
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.npus import catalogue_npu, name_notes, scale_up_domain
@@ -194,8 +194,7 @@ class _ProblemBuilder(FaultCollector):
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
-        is_known = domain is not None or spec.fabric.scale_up is None
-        fidelity = build_fidelity(spec, topology, self, nics, self.system) if is_known else None
+        fidelity = self._fidelity(topology, domain, nics)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules, document = self.rules(topology, known, fixed.usd), self.document
@@ -223,6 +222,15 @@ class _ProblemBuilder(FaultCollector):
         )
         of = partial(self._text, planned, modelled, required(book), fixed, base)
         return with_alternatives([replace(base, step=step, text=of(step)) for step in steps])
+
+    def _fidelity(
+        self, topology: Topology, domain: ScaleUpDomain | None, nics: tuple[bool, ...]
+    ) -> Fidelity | None:
+        """How collectives are timed; ``None`` where the plan's scale-up part is wrong."""
+        if domain is None and self.spec.fabric.scale_up is not None:
+            check_measured(self.spec, self)
+            return None
+        return build_fidelity(self.spec, topology, self, nics, self.system)
 
     def _refuse_over_limit(self, planned: Sequence[training.PlannedTraining]) -> None:
         """Refuse models that need more memory than a rule of the plan allows (C19).
@@ -263,7 +271,7 @@ class _ProblemBuilder(FaultCollector):
 
     def _domain(self, topology: Topology) -> ScaleUpDomain | None:
         """The scale-up domain that the fabric names."""
-        choice, npus = self.spec.fabric.scale_up, training.npu_names(self.spec)
+        choice, npus = self.spec.fabric.scale_up, training.npu_names(self.spec, self.beside)
         return scale_up.plan_domain(choice, topology, npus, self.beside)
 
     def _book(self) -> tuple[pricing.PriceBook | None, tuple[Quote, ...]]:
@@ -281,6 +289,7 @@ class _ProblemBuilder(FaultCollector):
         """Of all NPUs that are paid for, used or not."""
         n_npus = domain.n_npus_bought(topology) if domain else topology.n_npus
         parts = (self.spec.fixed_cost, n_npus, self.beside, quotes)
+        self.attempt(("fixed_cost", "npu"), training.check_bought_npu, self.spec, self.beside)
         return self.attempt(("fixed_cost", "catalogue"), fixed_cost, *parts) or FixedCost()
 
     def _choice(
@@ -326,7 +335,7 @@ class _ProblemBuilder(FaultCollector):
     ) -> PlanText:
         """What the plan says for people."""
         notes, settings = training.step_words(self.spec, planned, step)
-        npus = training.npu_names(self.spec)
+        npus = training.npu_names(self.spec, self.beside)
         more, words = scale_up.domain_words(base, npus)
         notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
         settings += fidelity.settings(step.model.n_chunks)

@@ -205,18 +205,29 @@ def experts_notes(problem: Problem) -> list[str]:
 
 
 def _suggestions(problem: Problem, npus: Sequence[str]) -> Iterator[str]:
-    """The domain that a plan's NPU comes in, where the plan has a scale-up switch and no name."""
+    """The domain that a plan's NPU comes in, in words."""
+    for npu, domain in offered_domains(problem, npus):
+        speed = format_bandwidth(domain.npu_Bps)
+        yield (
+            f"{npu} {COMES_IN} {domain.name}: {speed} per NPU, one direction, in the price of its "
+            f"server; fabric: {{scale_up: {domain.name}}} takes it"
+        )
+
+
+COMES_IN = "comes in"
+"""How a note names the domain that an NPU is sold in."""
+
+
+def offered_domains(problem: Problem, npus: Sequence[str]) -> Iterator[tuple[str, ScaleUpDomain]]:
+    """The domain that each NPU comes in, where a plan has a scale-up switch and no name for it."""
     first = problem.links.switches[0]
-    if not npus or first is None or not first.one_switch:
+    if problem.scale_up or not npus or first is None or not first.one_switch:
         return
     known = catalogue()
     for name in npus:
         found = npu_named(name, known.npus)
-        for one in known.npus[found].scale_up if found else ():
-            domain = scale_up_domain(one)
+        if not found:
+            continue
+        for domain in map(scale_up_domain, known.npus[found].scale_up):
             if domain.fault(problem.topology) is None:
-                speed = format_bandwidth(domain.npu_Bps)
-                yield (
-                    f"{found} comes in {one}: {speed} per NPU, one direction, in the price of its "
-                    f"server; fabric: {{scale_up: {one}}} takes it"
-                )
+                yield found, domain

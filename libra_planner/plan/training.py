@@ -14,7 +14,7 @@ from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
 from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import loop_notes, parse_loop
-from libra_planner.plan.npus import catalogue, npu_named
+from libra_planner.plan.npus import canonical_name, catalogue, npu_named
 from libra_planner.plan.steps import whole
 from libra_planner.plan.steps.strategies import DegreesSpec
 from libra_planner.plan.systems import System
@@ -271,24 +271,69 @@ def builders(
     ]
 
 
-def npu_names(spec: models.AnyPlanSpec) -> list[str]:
-    """Names of the NPUs that a plan computes with and buys, as it writes them."""
-    entries = [spec] if isinstance(spec, models.PlanSpec) else spec.workloads
-    named = [one.npu.name for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
-    bought = spec.fixed_cost
-    own = bought.npu if isinstance(bought, prices.FixedCostParts) else None
+def npu_names(spec: models.AnyPlanSpec, beside: Path | None = None) -> list[str]:
+    """Names of the NPUs that a plan computes with, else of the one it buys; each NPU once."""
+    named, bought = _computed(spec), _bought(spec)
     modelled = spec.system if spec.fidelity == models.CALIBRATED else None
-    return list(dict.fromkeys(filter(None, [*named, own, modelled])))
+    own: list[str | None] = [*named] or [bought]
+    names = [one for one in (*own, modelled) if one]
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(_canonical(name, None, beside), name)
+    return list(found.values())
+
+
+def check_bought_npu(spec: models.AnyPlanSpec, beside: Path | None = None) -> None:
+    """Refuse a plan that computes with one NPU and pays for another.
+
+    Raises
+    ------
+    SpecError
+        With both names.
+    """
+    bought, entries = _bought(spec), _entries(spec)
+    named = [one.npu for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
+    own = spec.fixed_cost.catalogue if isinstance(spec.fixed_cost, prices.FixedCostParts) else None
+    if bought is None:
+        return
+    paid = _canonical(bought, own, beside)
+    for npu in named:
+        if (used := _canonical(npu.name, npu.catalogue, beside)) != paid:
+            got = f"got {paid}, and the plan computes with {used}"
+            fix = f"write npu: {used} there, as --set fixed_cost.npu={used} does"
+            raise SpecError(Fault(got, "expected to pay for the NPU that computes", fix))
+
+
+def _entries(spec: models.AnyPlanSpec) -> Sequence[models.TrainingSpec]:
+    return [spec] if isinstance(spec, models.PlanSpec) else spec.workloads
+
+
+def _computed(spec: models.AnyPlanSpec) -> list[str]:
+    """Names of the NPUs that compute, as the plan writes them."""
+    npus = [one.npu for one in _entries(spec)]
+    return [npu.name for npu in npus if isinstance(npu, prices.NamedNpuSpec)]
+
+
+def _bought(spec: models.AnyPlanSpec) -> str | None:
+    """The NPU that the fixed cost pays for, as the plan writes it."""
+    return spec.fixed_cost.npu if isinstance(spec.fixed_cost, prices.FixedCostParts) else None
+
+
+def _canonical(name: str, catalogue_name: str | None, beside: Path | None) -> str:
+    """The catalogue's name of an NPU; as it stands where the catalogue does not open."""
+    try:
+        return canonical_name(name, catalogue_name, beside)
+    except SpecError:
+        return name
 
 
 def has_unknown_npu(spec: models.AnyPlanSpec) -> bool:
     """Whether a plan names an NPU that the bundled catalogue lacks: its readers say which."""
-    entries = [spec] if isinstance(spec, models.PlanSpec) else spec.workloads
-    named = [one.npu for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
-    names = [npu.name for npu in named if npu.catalogue is None]
-    bought = spec.fixed_cost
-    if isinstance(bought, prices.FixedCostParts) and bought.npu and bought.catalogue is None:
-        names.append(bought.npu)
+    npus = [one.npu for one in _entries(spec) if isinstance(one.npu, prices.NamedNpuSpec)]
+    names = [npu.name for npu in npus if npu.catalogue is None]
+    bought = _bought(spec)
+    if bought and isinstance(spec.fixed_cost, prices.FixedCostParts):
+        names += [bought] * (spec.fixed_cost.catalogue is None)
     return any(npu_named(name, catalogue().npus) is None for name in names)
 
 

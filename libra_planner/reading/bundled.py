@@ -260,6 +260,12 @@ def _unknown(name: str, kinds: Sequence[str]) -> Fault:
     known = [*(one for kind in kinds for one in names(kind)), *sorted(files)]
     near = _near(name, known)
     fix = f"did you mean {' or '.join(near)}?" if near else f"see libra-planner list {kinds[0]}"
+    run, _, row = name.rpartition(":")
+    if kinds[0] in PLANS and row.isdigit() and os.path.isdir(run):
+        design = f"libra-planner sweep design {run} {row} -o plan.yaml"
+        return Fault(
+            "got a row of a sweep", f"expected a {what}", f"write {design}", "", Place(name)
+        )
     return Fault(f"got no such file, and no bundled {what} of that name", "", fix, "", Place(name))
 
 

@@ -262,7 +262,8 @@ class _RuleParser:
         topology, got = self.names.topology, f"the taper of {name!r}"
         stack = next((one for one in topology.stacks if tier in one), None)
         if stack is None:
-            fix = "write the tiers of one network in brackets: [SW(32)_SW(16)]"
+            other = topology.with_one_network
+            fix = f"write fabric.topology: {other}" if other else "remove the rule"
             raise self.fault(f"{got}, which is in no stack of {topology}", "expected a tier", fix)
         if tier == stack.start:
             others = " or ".join(f"taper({topology.labels[i]})" for i in stack[1:])
@@ -409,7 +410,9 @@ class _RuleParser:
             wrong = self.fault(f"the unit {unit!r}", "expected a known unit", fix)
             raise UnitError(*wrong.faults) from None
         *others, last = [one.about for one in quantities.QUANTITIES.values() if one.suggested]
-        raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}")
+        rate = f"{unit}/s"
+        fix = f"did you mean {rate}?" if quantities.find_quantity(rate) else ""
+        raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}", fix)
 
     def _add_name(self, side: _Side, name: str, factor: float) -> None:
         terms = self.names.terms

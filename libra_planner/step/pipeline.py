@@ -9,7 +9,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, nearest_multiples
 from libra_planner.step.algebra import Algebra, Time
 from libra_planner.workload.strategy import Count, PipelineSchedule, Strategy
 from libra_planner.workload.transformer import Transformer
@@ -51,6 +51,27 @@ def is_schedulable(strategy: Strategy) -> NDArray[np.bool_]:
     return np.asarray((v == 1) | ((p > 1) & (m % p == 0)))
 
 
+def batch_fault(global_batch: int, dp: int, microbatch: int, n_stages: int = 1) -> Fault | None:
+    """What is wrong with sequences that replicas and microbatches do not divide, if anything.
+
+    Parameters
+    ----------
+    n_stages : that have to divide the microbatches, too: those of an interleaved schedule.
+
+    Examples
+    --------
+    >>> str(batch_fault(1000, 64, 1, n_stages=4)).partition("; ")[2]
+    'write 768 or 1024'
+    """
+    if global_batch >= dp * microbatch and global_batch % (dp * microbatch) == 0:
+        return None
+    expected = f"expected a multiple of dp {dp} x microbatch {microbatch}"
+    if n_stages > 1:
+        expected += f" x pp {n_stages}, as the schedule is interleaved"
+    fix = f"write {nearest_multiples(global_batch, dp * microbatch * n_stages)}"
+    return Fault(f"got {global_batch} sequences", expected, fix, "global_batch")
+
+
 def refuse_unschedulable(strategy: Strategy) -> None:
     """Refuse one strategy whose schedule cannot run (C17).
 
@@ -72,7 +93,9 @@ def refuse_unschedulable(strategy: Strategy) -> None:
         fault = Fault(f"got {v} chunks of a stage with pp 1", "expected 1", fix, path)
     else:
         expected = f"expected a multiple of the {p} stages with interleave {v}"
-        fix = "change global_batch, microbatch or dp, or write interleave: 1"
+        one = strategy
+        batches = nearest_multiples(int(one.global_batch), int(one.dp * one.microbatch * p))
+        fix = f"write a global batch of {batches}, or interleave: 1"
         fault = Fault(f"got {m} microbatches", expected, fix, path)
     raise SpecError(fault)
 

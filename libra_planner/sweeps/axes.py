@@ -381,7 +381,9 @@ def read_axis(document: Document, name: str) -> Axis:
     model: type[StepRange | CountRange] = StepRange if "step" in raw else CountRange
     reader, known = models.FaultCollector(document), ("from", "to", *list(model.model_fields)[2:])
     for unknown in [str(part) for part in raw if part not in known]:
-        expected, fix = f"expected {', '.join(known)}", closest(unknown, known)
+        names = known if "step" in raw else [*known[:2], "step", *known[2:]]
+        expected = f"expected {', '.join(names)}"
+        fix = closest(unknown, [name for name in names if name not in raw] or names)
         fault = Fault(f"got the unknown key {unknown!r}", expected, fix)
         reader.note(fault, (*key, unknown), at_key=True)
     return Axis(name, models.validated(model, document, reader.required(key)).values(raw))

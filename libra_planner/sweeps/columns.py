@@ -343,8 +343,8 @@ register(
     ),
     _per_dollar(
         PER_DOLLAR,
-        "work per dollar: tokens/s per million USD of the bill, at the billed time; of `cost_usd` "
-        "in a sweep without bills",
+        "work per dollar: tokens/s per million USD of the bill, at the billed time, null "
+        "where no such server is priced; of `cost_usd` in a sweep without bills",
         ("tokens_per_step", "paid_step_time_s", "paid_usd"), heading="tok/s/M$",
     ),
     _per_dollar(

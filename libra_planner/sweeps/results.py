@@ -231,23 +231,36 @@ class Results:
 
     @cached_property
     def n_billed(self) -> int:
-        """Designs with a bill, and the time on what it buys."""
+        """Designs that have a bill, of what they ask for, and the time on what it buys."""
         has_bills = {"bill_usd", "billed_step_time_s"} <= {*self.columns}
-        return self._count("bill_usd") if has_bills else 0
+        return self._count(f"CASE WHEN {self._is_sold} THEN bill_usd END") if has_bills else 0
+
+    @property
+    def n_unsold(self) -> int:
+        """Designs without a rank, as nobody sells their servers."""
+        return len(self.over_server) if self._is_sold != "true" else 0
+
+    @cached_property
+    def _is_sold(self) -> str:
+        """Whether somebody sells the servers of a design, in SQL; all count where none is sold."""
+        known = cols.OVER_SERVER in self.columns
+        sold = f"coalesce({cols.OVER_SERVER}, 0) <= 0" if known else "true"
+        return sold if known and self._count(f"CASE WHEN {sold} THEN bill_usd END") else "true"
 
     @cached_property
     def over_rule(self) -> frozenset[int]:
         """Rows whose bill is more than their rules on cost allow."""
-        query = f"SELECT row FROM designs WHERE {self._breaks_rule}"
-        return frozenset(row for (row,) in self._own(query).rows)
+        return self._rows_that(self._breaks_rule)
 
     @cached_property
     def over_server(self) -> frozenset[int]:
         """Rows that ask for more links in a server than the priced one has."""
-        if cols.OVER_SERVER not in self.columns:
-            return frozenset()
-        query = f"SELECT row FROM designs WHERE {cols.OVER_SERVER} > 0"
-        return frozenset(row for (row,) in self._own(query).rows)
+        is_known = cols.OVER_SERVER in self.columns
+        return self._rows_that(f"{cols.OVER_SERVER} > 0" if is_known else "false")
+
+    def _rows_that(self, holds: str) -> frozenset[int]:
+        found = self._own(f"SELECT row FROM designs WHERE {holds}")
+        return frozenset(row for (row,) in found.rows)
 
     @cached_property
     def n_checked(self) -> int:
@@ -262,8 +275,8 @@ class Results:
         if self.by == "ideal":
             return _OPTIMAL
         needed = self.need("bill_usd" if self.by == _BILL else cols.EFFECTIVE, "--by")
-        has_cost = f" AND {self.cost_column} IS NOT NULL" if self.n_billed else ""
-        return f"{_OPTIMAL} AND {needed} IS NOT NULL{has_cost}"
+        billed = f" AND {self.cost_column} IS NOT NULL AND {self._is_sold}" if self.n_billed else ""
+        return f"{_OPTIMAL} AND {needed} IS NOT NULL{billed}"
 
     @cached_property
     def n_rows(self) -> int:
@@ -530,13 +543,8 @@ class Results:
 
     def _rank(self) -> str:
         """What the smallest is the best of, by objective."""
-        time, cost = self.time_column, self.cost_column
-        if cost not in self.columns:
-            return time
-        return (
-            f"CASE objective WHEN 'cost' THEN {cost} WHEN 'performance_per_cost' "
-            f"THEN {time} * {cost} ELSE {time} END"
-        )
+        cost = self.cost_column if self.cost_column in self.columns else ""
+        return places.rank(self.time_column, cost)
 
     def _shown(self) -> str:
         """Columns that people want to see of a design."""

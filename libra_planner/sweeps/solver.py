@@ -112,6 +112,7 @@ class Solver:
     memo : what was routed, where the sweep asks for it.
     n_routed : designs for which something had to be routed.
     n_built : structures that were built.
+    n_alone : designs that no batch held.
     bills : what is bought, where the sweep asks for it.
     """
 
@@ -119,6 +120,7 @@ class Solver:
     memo: CheckMemo = field(default_factory=CheckMemo)
     n_routed: int = 0
     n_built: int = 0
+    n_alone: int = 0
     bills: SweepBills = field(init=False)
     _cases: dict[tuple[str, ...], Case | SpecError | Infeasible] = field(default_factory=dict)
 
@@ -256,6 +258,7 @@ class Solver:
 
     def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk, problems: Objects) -> None:
         """Designs with options, open choices, open parallelism or relative groups: plan by plan."""
+        self.n_alone += len(rows)
         for row in map(int, rows):
             try:
                 searched = self._searched(

@@ -39,6 +39,9 @@ _NO_DIGEST = _DIGEST + b"0" * 64
 _PART = re.compile(r"part-(\d{6,})\.parquet")
 
 
+_RUN_IT = "libra-planner sweep run FILE -o DIRECTORY"
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which rows are in which part.
@@ -392,6 +395,8 @@ class RunDirectory:
             got = f"got no readable {file.name}{reason}"
             expected = "expected the directory of a sweep"
             fix = self._meant() or "give the -o of sweep run"
+            if self.path.is_file() and self.path.suffix in (".yaml", ".yml"):
+                got, fix = "got a file", f"a sweep has results when it is run: {_RUN_IT}"
             raise DataNotFound(Fault(got, expected, fix, "", self.place))
         changed = manifest.pop("checksum", None) != _checksum(manifest)
         if changed or (wrong := misfit(manifest)):

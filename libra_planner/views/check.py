@@ -224,7 +224,7 @@ def check_blocks(
     """
     report = checked.report
     yield from _headline(checked)
-    yield from ("", step_time_table(_step_times(checked)), _costs(report))
+    yield from ("", step_time_table(_step_times(checked)), spread.costs_line(report))
     yield from headroom_lines(checked.links.problem, report)
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
@@ -310,23 +310,6 @@ def step_time_table(rows: Iterable[tuple[str, float]]) -> Table:
     shown = [(name, format_time(s), f"{s / ideal_s:.3f}x") for name, s in times_s]
     headings = ("step time", "time", "vs ideal")
     return cells.table("", "Step time", headings, shown, left=("step time",))
-
-
-def _costs(report: CheckReport) -> str:
-    """What the links' shape and the routing add to the step time."""
-    links = report.spray_step_time_s / report.ideal_step_time_s - 1
-    routing = report.effective_step_time_s / report.spray_step_time_s - 1
-    cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
-    means = spread.mean_text(routing[: report.n_routings], _signed)
-    said = f"The links cost {_signed(links)} step time, {cost}"
-    if _signed(links).startswith("-"):
-        shorter = f"On whole links the step is {-links:.2%} shorter"
-        said = f"{shorter} (NICs come whole, or sends find idle uplinks), {cost}"
-    return said + f" ({means})" * bool(means)
-
-
-def _signed(fraction: float) -> str:
-    return f"{round(fraction, 4) + 0.0:+.2%}"
 
 
 def _over_seeds(report: CheckReport) -> Iterator[Block]:

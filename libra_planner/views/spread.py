@@ -114,3 +114,20 @@ def timed(name: str, seconds: Array) -> tuple[str, Array]:
 def timed_histogram(title: str, seconds: Array) -> Histogram:
     """How many times there are of which length."""
     return Histogram(*timed(title, seconds))
+
+
+def costs_line(report: CheckReport) -> str:
+    """What the links' shape and the routing add to the step time."""
+    links = report.spray_step_time_s / report.ideal_step_time_s - 1
+    routing = report.effective_step_time_s / report.spray_step_time_s - 1
+    cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
+    means = mean_text(routing[: report.n_routings], _signed)
+    said = f"The links cost {_signed(links)} step time, {cost}"
+    if _signed(links).startswith("-"):
+        shorter = f"On whole links the step is {-links:.2%} shorter"
+        said = f"{shorter} (NICs come whole, or sends find idle uplinks), {cost}"
+    return said + f" ({means})" * bool(means)
+
+
+def _signed(fraction: float) -> str:
+    return f"{round(fraction, 4) + 0.0:+.2%}"

@@ -231,7 +231,9 @@ def test_what_was_not_measured_is_said(calibrated, run) -> None:
         ("SW(8)_SW(4)_SW(4)", {}, "expected a scale-up switch without NICs, then one network"),
         ("SW(16)_SW(4)", {}, "got a scale-up switch of 16 H100, expected at most 8"),
         ("SW(8)_SW(4)", {"system": None}, "got calibrated with no NPU"),
-        ("SW(8)_SW(4)", {"system": "mi300x"}, "got 'mi300x', expected a known system"),
+        ("SW(8)_SW(4)", {"system": "mi300y"}, "got 'mi300y', expected a known system"),
+        ("SW(8)_SW(4)", {"system": "mi300x"}, "got mi300x, whose collectives nobody measured"),
+        ("SW(8)_SW(4)", {"system": "b300"}, "write system: b200-sxm, whose links are the same"),
         ("SW(8)_SW(4)", {"algorithms": ["ring", "ring"]}, "got algorithms with fidelity: calib"),
         ("SW(8)_SW(4)", {"schedules": {"all_reduce": "ring"}}, "got schedules with fidelity"),
         ("SW(8)_SW(4)", {"scheduler": "balanced"}, "got scheduler with fidelity: calibrated"),
@@ -306,3 +308,19 @@ def test_zero_beyond_the_distributed_optimizer_says_what_it_asks_for(run, monkey
     ):
         words = [word for one in (*settings, "parallelism.interleave=1") for word in ("--set", one)]
         assert (note in run("optimize", "0e_rails_2to1", *words).out) is told
+
+
+def test_a_plan_pays_for_the_npu_that_computes() -> None:
+    def faults(**changes: object) -> str:
+        with pytest.raises(SpecError) as found:
+            lp.load_plan("0e_rails_2to1", changes)
+        return str(found.value)
+
+    assert "fixed_cost.npu: got h100-sxm, and the plan computes with h200-sxm" in faults(npu="h200")
+    said = faults(npu="b200")  # One change, both faults, and no word on NPUs that it left.
+    assert "write nvlink5-8" in said
+    assert "fixed_cost.npu=b200-sxm" in said
+    assert "write system" not in said
+    followed = {"npu": "b200", "fabric.scale_up": "nvlink5-8", "fixed_cost.npu": "b200-sxm"}
+    assert lp.load_plan("0e_rails_2to1", followed)
+    lp.load_plan("0e_rails_2to1", {"npu": "h100"})  # Another name of the same NPU.

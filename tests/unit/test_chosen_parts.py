@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from libra_planner.inputs.parts import load_parts
+from libra_planner.views.bought.whole_ports import PARTS_KEY, port_notes
 
 PLAN = """workload: gpt3
 global_batch: 2048
@@ -226,3 +228,19 @@ def test_the_command_of_a_note_names_the_parts_of_its_plan() -> None:
     assert part_words(parts) == [
         *("--part", "switch=acme", "--part", "optic=a", "--part", "optic=b")
     ]
+
+
+def test_linear_prices_tell_a_part_that_nobody_sells() -> None:
+    """They buy no part, so that nothing refuses the name; a note does."""
+    names = "switch-64x400", "switch-64x400g"
+    unknown, known = (
+        list(port_notes(lp.load_plan("0e_rails_2to1", [f"{PARTS_KEY}.switch={name}"]), BUILT_Bps))
+        for name in names
+    )
+    [note] = unknown
+    assert note.startswith(f"Whole parts have no price here: {PARTS_KEY}: got 'switch-64x400',")
+    assert "did you mean switch-64x400g?" in note
+    assert known == []
+
+
+BUILT_Bps = (450e9, 50e9, 25e9)

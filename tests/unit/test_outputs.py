@@ -182,3 +182,11 @@ def test_rates_of_one_routing_of_many_on_stdout(run: Run) -> None:
     outcome = run(*RATES, "-", "--seeds", "2", "--policy", "ecmp")
     assert outcome.out.startswith("flow_id,rate_GBps,finish_s\n")
     assert outcome.err == "stdout has the rates of seed 0.\n"
+
+
+def test_a_folder_that_cannot_be_made_is_called_that(run) -> None:
+    result = run("report", "01_gpt3_4d", "-o", "/proc/nowhere", "--formats", "md")
+    said = (
+        "/proc/nowhere: got a folder that cannot be made (No such file or directory), expected a "
+    )
+    assert (result.code, said in result.err) == (2, True)

@@ -104,7 +104,7 @@ def test_sweeps_and_reports_know_it(run: Run, tmp_path: Path) -> None:
         ("power + cost <= 1 kW", "got a power and a money in one sum"),
         ("power <= 3", "write 3 kW"),
         ("power <= 1e25 kW", "expected 0 or a size from 0.001 to 1e+18"),
-        ("total <= 4 GB", "expected a bandwidth, an amount of money, a time or a power"),
+        ("total <= 4 GB", "an amount of money, a time or a power; did you mean GB/s?"),
     ],
 )
 def test_what_does_not_fit_it_is_refused(rule: str, said: str) -> None:

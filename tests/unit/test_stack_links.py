@@ -117,7 +117,7 @@ def test_positions_stay_free() -> None:
 def test_faster_ports_come_first_where_they_make_a_leaf_fit() -> None:
     """32 NPUs of two NICs of 400 Gbit/s at 2:1 need 96 ports, of one of 800 Gbit/s 48."""
     ports = {"port_speed_Bps": 50e9}
-    faster = r"fit; write fabric.realization.port_speed: 800 Gbit/s, or write SW\(16\)_SW\(8\)"
+    faster = r"fit; write fabric.realization.port_speed: 800 Gbit/s, write SW\(16\)_SW\(8\)"
     with pytest.raises(SpecError, match=faster):
         _built("SW(8)_[SW(32)_SW(4)]", [450, 100, 50], **ports)
     assert _built("SW(8)_[SW(32)_SW(4)]", [450, 100, 50], port_speed_Bps=100e9).dimensions
@@ -146,6 +146,56 @@ def test_what_does_not_fit_is_refused_with_what_does(notation: str, wiring: str,
     n_dims = parse_topology(notation).n_dims
     with pytest.raises(SpecError, match=text):
         _built(notation, [450] + [50] * (n_dims - 1), wiring=wiring)
+
+
+@pytest.mark.parametrize(
+    ("notation", "bandwidth_GBps", "given", "ways"),
+    [
+        ("SW(8)_[SW(32)_SW(8)]", [450, 50, 75], {}, ["topology", "rail_only", "128", "taper"]),
+        ("SW(8)_[SW(32)_SW(8)]", [450, 50, 25], {"switch_radix": 32}, ["topology", "64"]),
+        ("SW(8)_[SW(32)_SW(8)]", [450, 50, 25], {"n_nics": 2}, ["topology", "128"]),
+        ("SW(8)_[SW(32)_SW(8)]", [450, 50, 50], {"wiring": TOP_OF_RACK}, ["rail_optimized"]),
+        ("SW(8)_[SW(32)_SW(4)]", [450, 100, 50], {"port_speed_Bps": 50e9}, ["800", "topology"]),
+        ("SW(8)_[SW(32)_SW(16)]", [450, 50, 50], {}, ["rail_only"]),
+        ("SW(8)_[SW(32)_SW(4)_SW(4)]", [450, 50, 100, 50], {}, ["128"]),
+        ("SW(8)_[SW(32)_SW(4)_SW(4)]", [450, 50, 50, 50], {"wiring": TOP_OF_RACK}, []),
+    ],
+)
+def test_every_way_to_make_a_stack_that_is_proposed_builds_it(
+    notation: str, bandwidth_GBps: list[float], given: dict, ways: list[str]
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        _built(notation, bandwidth_GBps, **given)
+    fix = caught.value.faults[0].fix
+    followed = []
+    for way in re.split(r", or |, | or (?=raise|give|write)", fix):
+        change = _followed(way, notation, bandwidth_GBps, given)
+        if change is not None:
+            assert _built(*change[:2], **change[2]).dimensions, way
+            followed.append(way if "SW(" not in way else f"topology {way}")
+    assert followed
+    for word in ways:
+        assert any(word in one for one in followed), (word, fix)
+
+
+def _followed(
+    way: str, notation: str, bandwidth_GBps: list[float], given: dict
+) -> tuple[str, list[float], dict] | None:
+    """What one proposal makes of a stack; nothing for a tier more."""
+    wiring, sizes = re.search(r"wiring: (\w+)", way), re.search(r"write (SW\S*) there", way)
+    if wiring:
+        given = {**given, "wiring": {"rail_only": RAIL}.get(wiring[1], wiring[1])}
+    if sizes:
+        notation = re.sub(r"\[SW\(\d+\)_SW\(\d+\)", f"[{sizes[1]}", notation)
+    elif radix := re.search(r"switch_radix to (\d+)", way):
+        given = {**given, "switch_radix": int(radix[1])}
+    elif speed := re.search(r"port_speed: (\d+) Gbit", way):
+        given = {**given, "port_speed_Bps": float(speed[1]) * GBPS / 8}
+    elif "taper" in way:
+        bandwidth_GBps = [*bandwidth_GBps[:2], 10, *bandwidth_GBps[3:]]
+    elif not wiring:
+        return None
+    return notation, bandwidth_GBps, given
 
 
 def test_a_tier_without_bandwidth_ends_the_network() -> None:

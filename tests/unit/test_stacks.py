@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import yaml
 
 import libra_planner as lp
 from libra_planner.errors import IllPosed, SpecError
+from libra_planner.plan.problem import load_plan
+from libra_planner.reading.bundled import example
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from tests.conftest import Outcome
@@ -364,3 +367,22 @@ def test_files_of_collectives_have_rows_without_an_exact_time(tmp_path: Path, ru
     assert (first["time_s"], float(first["ideal_time_s"])) == ("", pytest.approx(4e-9))
     assert float(second["time_s"]) > 0
     assert "1 of 2 rows have no exact time" in found.err
+
+
+def test_brackets_are_proposed_for_switches_of_one_network() -> None:
+    """Three faults have one cause and name the topology that mends them all."""
+    settings = ["fabric.topology=SW(8)_SW(32)_SW(8)"]
+    with pytest.raises(SpecError) as caught:
+        load_plan(example("0e_rails_2to1"), settings)
+    faults = {fault.path: fault.fix for fault in caught.value.faults}
+    assert set(faults) == {"fidelity", "fabric.tiers.2", "constraints.1"}
+    (written,) = {re.search(r"fabric.topology: (\S+)", fix)[1] for fix in faults.values()}
+    assert load_plan(example("0e_rails_2to1"), [f"fabric.topology={written}"])
+
+
+def test_calibrated_is_not_proposed_an_npu_where_no_fabric_of_it_fits() -> None:
+    with pytest.raises(
+        SpecError, match=r"^[^\n]*got calibrated for RI\(4\).*; write fidelity: ideal$"
+    ):
+        load_plan(example("01_gpt3_4d"), ["fidelity=calibrated"])
+    assert load_plan(example("01_gpt3_4d"), ["fidelity=ideal"])

@@ -70,7 +70,8 @@ def test_axis_values(axis: str, expected: list[float], sweep: Callable[[str], Pa
         ("{from: 1, to: 3, n: 1}", "got 1 value from 1 to 3, expected from = to"),
         ("{from: 1, to: 3, n: 3, step: 1}", "got both step and n, expected one of them"),
         ("{start: 1, to: 3, step: 1}", "axes.budget.start: got the unknown key 'start'"),
-        ("{from: 1, to: 3, nn: 3}", "unknown key 'nn', expected from, to, n, log"),
+        ("{from: 1, to: 3, nn: 3}", "unknown key 'nn', expected from, to, step, n, log"),
+        ("{from: 1, to: 3, steps: 1}", "expected from, to, step, n, log; did you mean step?"),
     ],
 )
 def test_ranges_that_are_refused(axis: str, message: str, sweep: Callable[[str], Path]) -> None:

@@ -287,10 +287,22 @@ def test_plan_tries_designs_of_every_structure(
 ) -> None:
     """The middle third fails at once; the rest takes 10 ms a design."""
     file = _written(tmp_path, {"parallelism.zero": [0, 1, 2], "nic": list(range(25, 125))})
-    rows = _timed(monkeypatch, lambda chunk, i: 0.0 if 100 <= chunk.first_row < 200 else 0.01)
+    rows = _timed(monkeypatch, lambda chunk, i: 0.0 if 100 <= chunk.first_row + i < 200 else 0.01)
     found = effort.estimate(load_sweep(file))
     assert {row // 100 for row in rows} == {0, 1, 2}
     assert found.core_s == pytest.approx(200 * 0.01, abs=0.5)  # Structures are built beside it.
+
+
+def test_plan_tells_the_time_of_a_batch_from_that_of_its_designs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of 8 designs or more takes 0.5 s, and each design 2 ms: 6 structures of 500."""
+    axes = {"global_batch": [512, 1024], "parallelism.zero": [0, 1, 2], "nic": list(range(25, 525))}
+    _timed(monkeypatch, lambda chunk, i: 0.002 + (0.5 if i == 7 else 0.0))
+    found = effort.estimate(load_sweep(_written(tmp_path, axes)))
+    assert found.n_structures == 6
+    exact_s = 3000 * 0.002 + 8 * 0.5
+    assert exact_s / 2 < found.core_s < exact_s * 2
 
 
 def test_plan_does_not_load_pandas(tmp_path: Path) -> None:

@@ -1238,7 +1238,10 @@ def test_a_filter_of_a_page_reads_units_and_values_with_signs(run: Run, tmp_path
         "rule == taper(spine) == 2 and nic > 50 GB/s": "1 of 6",
         "taper(spine) == 3": "not understood: taper(spine) == 3; 6 of 6",
         "nci >= 50": "not understood: nci >= 50 (did you mean nic?); 6 of 6",
-        "leaf(": "0 of 6", "taper": "3 of 6",
+        "leaf(": "0 of 6", "taper": "3 of 6", "nic in [25, 100]": "4 of 6",
+        "nic not in [25 GB/s]": "4 of 6", "rule in ['taper(spine) == 2']": "3 of 6",
+        "nic in [25 parsec]": "not understood: nic == 25 parsec; 6 of 6",
+        "nic >= 3 parsec": "not understood: nic >= 3 parsec (expected GB/s, or no unit); 6 of 6",
     }  # fmt: skip
     text = page.read_text(encoding="utf-8")
     page.write_text(text + FILTERS.replace("FILTERS", json.dumps([*expected])), encoding="utf-8")
@@ -1399,3 +1402,15 @@ def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() ->
     left, low = 200 + right, 200 + up
     inside = [(x, y) for x, y in grid if left - 3 < x < left + 40 and low - 3 < y < low + 12]
     assert not inside
+
+
+def test_results_are_rows(directory: Path, tmp_path: Path) -> None:
+    found = lp.sweep_results(directory)
+    assert len(found) == found.n_rows
+    assert found[3]["row"] == 3
+    with pytest.raises(IndexError, match="got 100000, expected one of the"):
+        found[100_000]
+    found.save_plan(3, tmp_path / "row3.yaml")
+    with pytest.raises(lp.SpecError, match="add overwrite=True to replace it"):
+        found.save_plan(3, tmp_path / "row3.yaml")
+    found.save_plan(3, tmp_path / "row3.yaml", overwrite=True)

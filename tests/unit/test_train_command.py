@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
 from libra_planner.inputs.training.clusters import Nics, run_fabric
 from libra_planner.plan.npus import catalogue_npu
 from libra_planner.step.collectives import measured
@@ -179,8 +180,8 @@ def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
         (("--gpus", "60"), "--gpus: got tp 4 x cp 2"),
         (("--ep", "2"), "--ep: got ep 2, expected 1"),
         (("--microbatch", "x"), "--microbatch: got microbatch 'x'"),
-        (("--global-batch", "127"), "--global-batch: got a global batch of 127"),
-        (("--global-batch", "126"), "multiple of the 4 stages"),
+        (("--global-batch", "127"), "--global-batch: got 127 sequences"),
+        (("--global-batch", "126"), "write a global batch of 120 or 128, or interleave: 1"),
         (("--heads", "128"), "--heads: got 128, llama3-70b has 64 heads; leave --model out"),
         (("--hidden", "4096"), "--hidden: got 4,096, llama3-70b has 8,192; leave --model out"),
         (("--model", "workloads/gpt3.yaml", "--heads", "64"), "gpt3.yaml has 96 heads"),
@@ -343,3 +344,10 @@ def test_the_taper_is_a_column_and_a_flag_of_search(run, tmp_path: Path) -> None
 )
 def test_a_name_without_its_flag(word: str, meant: str, run) -> None:
     assert f"unrecognized arguments: {word}; did you mean {meant}?" in run("train", word).err
+
+
+def test_a_degree_that_is_proposed_divides_the_heads_too() -> None:
+    """63 NPUs have no TP 7 or 9 of 40 heads; 64 NPUs have TP 8."""
+    with pytest.raises(lp.SpecError, match="the 63 NPUs; write tp 1, or gpus 64"):
+        lp.train("llama2-13b", npu="h100-sxm", gpus=63, tp=8, global_batch=64)
+    assert lp.train("llama2-13b", npu="h100-sxm", gpus=64, tp=8, global_batch=64).step_time_s > 0

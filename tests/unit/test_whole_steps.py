@@ -362,11 +362,58 @@ def test_degrees_that_are_proposed_pass_every_check(
         _plan(tmp_path, f"parallelism={{{corrected}, ep: 8}}", text=ROOMY)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "batches"),
+    [
+        ("global_batch=1000", "768 or 1024"),
+        ("global_batch=1", "256"),
+        ("global_batch=960", "768 or 1024"),  # Of 15 microbatches, on 4 stages.
+        ("parallelism.microbatch=3", "768 or 1536"),
+    ],
+)
+def test_a_batch_that_is_proposed_suits_an_interleaved_schedule(
+    tmp_path: Path, wrong: str, batches: str
+) -> None:
+    settings = ["memory=ignore", *([] if wrong.startswith("global") else [wrong])]
+    with pytest.raises(SpecError, match=rf"; write (a global batch of )?{batches}(,|$)"):
+        _plan(tmp_path, wrong)
+    for batch in batches.split(" or "):
+        assert _plan(tmp_path, *settings, f"global_batch={batch}")
+    if "960" in wrong:
+        assert _plan(tmp_path, wrong, "parallelism.interleave=1")
+
+
 def test_what_would_fit_the_memory_stands_on_the_dimensions(tmp_path: Path) -> None:
     """dp 24 would not, behind tp 16."""
     with pytest.raises(Infeasible, match=r"does not fit.*it would fit with zero: 2") as caught:
         _plan(tmp_path, "parallelism={tp: 16, dp: 96, ep: 8}", text=ROOMY)
     assert "dp: 24" not in str(caught.value)
+
+
+@pytest.mark.parametrize("interleave", [1, 2, 4])
+@pytest.mark.parametrize("memory_GB", [24, 80])
+def test_experts_are_spread_where_that_fits_the_memory(
+    tmp_path: Path, interleave: int, memory_GB: int
+) -> None:
+    """Every proposal is followed, and is a plan that fits."""
+    degrees = f"tp: 4, cp: 2, pp: 4, dp: 64, interleave: {interleave}"
+    about = ["workload=deepseek-v3", f"npu={{name: h100-sxm, memory: {memory_GB} GB}}"]
+    with pytest.raises(Infeasible) as caught:
+        _plan(tmp_path, *about, f"parallelism={{{degrees}}}")
+    said = re.search(r"would fit with (.*)\. 'memory", str(caught.value))
+    assert said is not None
+    assert "ep: " in said[1]
+    for proposal in said[1].split(", or with "):
+        written = re.sub(r" \([^)]*\)$", "", proposal).replace(" and ", ", ")
+        given = dict(one.split(": ") for one in f"{degrees}, {written}".split(", "))
+        merged = ", ".join(f"{name}: {value}" for name, value in given.items())
+        assert _training(_plan(tmp_path, *about, f"parallelism={{{merged}}}")).memory.fits
+
+
+def test_a_search_is_named_where_no_change_fits_the_memory(tmp_path: Path) -> None:
+    about = ["workload=deepseek-v3", "npu={name: h100-sxm, memory: 6 GB}"]
+    with pytest.raises(Infeasible, match="more memory; 'parallelism: auto' tells whether another"):
+        _plan(tmp_path, *about, "parallelism={tp: 4, cp: 2, pp: 4, dp: 64}")
 
 
 def _as_a_loop(training: ModelTraining) -> str:

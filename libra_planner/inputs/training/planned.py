@@ -181,7 +181,7 @@ def planned_run(
     """
     library, of_library = _library(run, is_row=is_row)
     model, of_model = run_model(run, is_row=is_row)
-    strategy, of_strategy = run_strategy(run, library)
+    strategy, of_strategy = run_strategy(run, library, model.attention.n_heads)
     if not is_row:
         refuse(_unused(run, strategy))
     refuse_impossible(model, strategy, was_run=is_row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.plan.architectures.names import bundled_model
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.reading import bundled
+from libra_planner.step.pipeline import batch_fault
 from libra_planner.workload.defaults import LibraryDefaults
 from libra_planner.workload.placement import one_other_degree
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
@@ -169,7 +171,9 @@ _ZERO_BUBBLE = re.compile(r"^zb|zero.?bubble|^v-", re.I)
 _CHUNKS = re.compile(r"vpp\W?(\d+)", re.I)
 
 
-def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, Notes]:
+def run_strategy(
+    run: TrainingRun, library: LibraryDefaults, n_heads: int | None = None
+) -> tuple[Strategy, Notes]:
     """Degrees, batch, and what a library does where the source says nothing; and what was assumed.
 
     Raises
@@ -177,11 +181,11 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
     SpecError
         For degrees that do not make the NPUs, and batches that do not divide.
     """
-    tp, cp, dp, pp, of_degrees = _degrees(run)
+    tp, cp, dp, pp, of_degrees = _degrees(run, n_heads)
     zero = _zero(run, library)
     schedule, chunks, of_schedule = _schedule(run, pp)
     n_parts = pp if zero == _ALL_LAYERS else 1
-    batch, microbatch, of_batch = _batch(run, dp, n_parts)
+    batch, microbatch, of_batch = _batch(run, dp, n_parts, pp if chunks > 1 else 1)
     strategy = Strategy(
         tp=tp,
         cp=cp,
@@ -203,7 +207,7 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
     return strategy, (*of_degrees, *_defaulted(run, strategy), *of_schedule, *of_batch)
 
 
-def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
+def _degrees(run: TrainingRun, n_heads: int | None) -> tuple[int, int, int, int, Notes]:
     tp, pp, cp = run.tp or 1, run.pp or 1, run.cp or 1
     dp = run.dp or max(1, (run.gpus or tp * pp * cp) // (tp * pp * cp))
     notes: Notes = ()
@@ -212,7 +216,7 @@ def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
     n_npus, degrees = tp * cp * dp * pp, (("tp", tp), ("cp", cp), ("pp", pp))
     if run.gpus is not None and n_npus != run.gpus:
         if not run.dp:
-            refuse(_undivided(run.gpus, dict(degrees)))
+            refuse(_undivided(run.gpus, dict(degrees), n_heads))
         got = f"got tp {tp} x cp {cp} x dp {dp} x pp {pp} = {n_npus} on {run.gpus} NPUs"
         path = "dp" if run.dp else "gpus"
         fix = one_other_degree({"tp": tp, "cp": cp, "dp": dp, "pp": pp}, run.gpus)
@@ -220,14 +224,21 @@ def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
     return tp, cp, dp, pp, notes
 
 
-def _undivided(n_npus: int, degrees: Mapping[str, int]) -> Iterator[Fault]:
-    """Degrees that do not divide the NPUs, each with the nearest that do beside the others."""
+def _undivided(n_npus: int, degrees: Mapping[str, int], n_heads: int | None) -> Iterator[Fault]:
+    """Degrees that do not divide the NPUs, each with the nearest that do beside the others.
+
+    Of TP those that divide the heads, too, where they are known.
+    """
     left = n_npus
     for degree in degrees.values():
         left //= degree if left % degree == 0 else 1
     for name, degree in degrees.items():
         if n_npus % degree:
-            fix = nearest_divisors(name, degree, left)
+            of = math.gcd(left, n_heads) if name == "tp" and n_heads else left
+            fix = nearest_divisors(name, degree, of)
+            if fix != nearest_divisors(name, degree, left):  # The heads leave out the nearest.
+                others = math.prod(degrees.values())
+                fix += f", or gpus {max(1, round(n_npus / others)) * others}"
             yield Fault(
                 f"got {name} {degree}", f"expected a divisor of the {n_npus:,} NPUs", fix, name
             )
@@ -248,12 +259,13 @@ def _schedule(run: TrainingRun, pp: int) -> tuple[PipelineSchedule, int, Notes]:
     return PipelineSchedule.ONE_F_ONE_B, interleave, ()
 
 
-def _batch(run: TrainingRun, dp: int, n_parts: int) -> tuple[int, int, Notes]:
+def _batch(run: TrainingRun, dp: int, n_parts: int, n_stages: int) -> tuple[int, int, Notes]:
     """Sequences of a step and of a microbatch, and what was assumed.
 
     Parameters
     ----------
     n_parts : that a batch of a rank is split into: PyTorch's with FSDP into as many as stages.
+    n_stages : that have to divide the microbatches of an interleaved schedule, else 1.
     """
     batch, size = run.global_batch, run.microbatch
     notes: Notes = ()
@@ -269,10 +281,9 @@ def _batch(run: TrainingRun, dp: int, n_parts: int) -> tuple[int, int, Notes]:
     if n_parts > 1 and size > 1:
         size = max(1, size // n_parts)
         notes = (f"microbatches of {size}, of a rank's batch split over {n_parts} stages",)
-    if batch % (dp * size):
-        got = f"got a global batch of {batch}"
-        expected = f"expected a multiple of dp {dp} x microbatch {size}"
-        raise SpecError(Fault(got, expected, path="global_batch"))
+    wrong = batch_fault(batch, dp, size, n_stages)
+    if wrong is not None:
+        raise SpecError(wrong)
     return batch, size, notes
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import SpecError
 from libra_planner.reading.models import Count, Model
+from libra_planner.step.pipeline import batch_fault
 from libra_planner.workload.defaults import LibraryDefaults
 from libra_planner.workload.kernels import width
 from libra_planner.workload.strategy import (
@@ -166,7 +167,9 @@ def plan_strategy(
         For a batch that replicas and microbatches do not divide.
     """
     one = degrees
-    _check_batch(global_batch, one.dp, one.microbatch)
+    n_stages = one.pp if one.interleave > 1 else 1
+    if fault := batch_fault(global_batch, one.dp, one.microbatch, n_stages):
+        raise SpecError(fault)
     is_split, recompute = library.sequence_parallel, library.recompute
     if one.sequence_parallel is not None:
         is_split = one.sequence_parallel
@@ -187,17 +190,6 @@ def plan_strategy(
         overlap=replace(usual, **given),
         dtype=dtype,
     )
-
-
-def _check_batch(global_batch: int, dp: int, microbatch: int) -> None:
-    one = dp * microbatch
-    if global_batch % one == 0 and global_batch >= one:
-        return
-    below = global_batch // one * one
-    got = f"got {global_batch} sequences"
-    expected = f"expected a multiple of dp {dp} x microbatch {microbatch}"
-    fix = f"write {f'{below} or ' if below else ''}{below + one}"
-    raise SpecError(Fault(got, expected, fix, "global_batch"))
 
 
 def hidden_text(strategy: Strategy, axis: str) -> str:
@@ -248,17 +240,18 @@ def strategy_words(
 ) -> list[str]:
     """Degrees, batch, memory savings and overlap, for people to read.
 
-    Parameters
-    ----------
-    strategy, library : as they say.
-    has_loop : whether a loop says what hides, but for sends.
+        Parameters
+        ----------
+        strategy, library : as they say.
+        has_loop : whether a loop says what hides, but for sends.
 
-    Examples
-    --------
-    >>> from libra_planner.workload.defaults import LIBRARIES
-    >>> one = Strategy(tp=8, dp=4, pp=2, global_batch=64, zero=1)
-    >>> strategy_words(one, LIBRARIES["megatron-core"])[0]
-    'TP 8 x PP 2 x DP 4'
+        Examples
+        --------
+        >>> from libra_planner.step.pipeline import batch_fault
+    from libra_planner.workload.defaults import LIBRARIES
+        >>> one = Strategy(tp=8, dp=4, pp=2, global_batch=64, zero=1)
+        >>> strategy_words(one, LIBRARIES["megatron-core"])[0]
+        'TP 8 x PP 2 x DP 4'
     """
     m = strategy.n_microbatches
     parts = f"{m:,} microbatch{'es' * (m > 1)} of {strategy.microbatch}"

@@ -166,8 +166,10 @@ class WholeStep:
         return SpecError(replace(error.faults[0], fix=other))
 
     def stands(self, topology: Topology, strategy: Strategy) -> bool:
-        """Whether the groups of another strategy have a place on the dimensions."""
+        """Whether another strategy can run, and its groups have a place on the dimensions."""
         try:
+            refuse_impossible(self.model, strategy)
+            refuse_unschedulable(strategy)
             placed_groups(topology, _numbers(strategy), self._degrees.order or DEFAULT_ORDER)
         except SpecError:
             return False
@@ -318,6 +320,10 @@ class WholeStep:
         return (*strategy_words(self.strategy, self.library, has_loop=has_loop), kernels)
 
 
+_OTHERWISE = "NPUs with more memory; 'parallelism: auto' tells whether another strategy fits these"
+"""What may help where no single change of a strategy does."""
+
+
 def refuse_too_large(
     use: MemoryUse,
     name: str,
@@ -341,7 +347,7 @@ def refuse_too_large(
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
         for one in use.fixes(stands)
     ]
-    fix = ", or with ".join(fixes) or "NPUs with more memory"
+    fix = ", or with ".join(fixes) or _OTHERWISE
     anyway = "" if limit else ". 'memory: ignore' computes it anyway"
     at = "" if place is None else f"{place}: "
     raise Infeasible(

@@ -36,8 +36,9 @@ _SMALL, _SMALL_ROUTED = 32, 100
 """Designs up to which all are tried once, and where links are routed: timing some takes longer."""
 
 _FAST_S = 0.7
-_SHARED = 5
-"""Designs of a structure from which on more of them are tried."""
+"""Designs that take less are no measure yet: more of them are tried."""
+_STEADY = 1.5
+"""How far designs may share more, as a factor, before more of them are tried."""
 _BUILT = 7
 """Structures that are timed, and the most places of a sweep where designs are tried."""
 _LEAST_PLACES = 3
@@ -116,14 +117,16 @@ class _Trial:
     Parameters
     ----------
     parts : of each place.
-    n_visits : structures of every place.
+    n_visits : batches of all places, one of each structure there.
     n_structures : different ones of all places.
+    n_built : structures that were built while they were solved.
     solver : that solved them.
     """
 
     parts: Sequence[Part]
     n_visits: int
     n_structures: int
+    n_built: int
     solver: Solver
 
     @property
@@ -136,6 +139,11 @@ class _Trial:
         """Time on one core."""
         return sum(part.seconds for part in self.parts)
 
+    @property
+    def each_s(self) -> float:
+        """Time of a design."""
+        return self.seconds / self.n
+
 
 def _of_batches(sweep: Sweep, job: Job) -> Estimate:
     """The estimate of a sweep whose designs share structures."""
@@ -143,14 +151,8 @@ def _of_batches(sweep: Sweep, job: Job) -> Estimate:
     solve_part(Solver(job), chunk_between(sweep, 0, 1))  # What is loaded once does not count.
     build_s, n_structures = _build_s(sweep, job), _n_structures(sweep)
     *others, last = _tried(sweep, job)
-    solve_s = n * last.seconds / last.n
-    if others and others[-1].n_visits == last.n_visits < last.n:  # More of as many structures.
-        less, n_visits = others[-1], n_structures + sweep.n_parts
-        each_s = max(0.0, (last.seconds - less.seconds) / max(1, last.n - less.n))
-        per_visit_s = max(0.0, last.seconds - last.n * each_s) / last.n_visits
-        solve_s = n * each_s + n_visits * per_visit_s
-    n_built_again = max(0, last.solver.n_built - last.n_structures)
-    n_kept = n_structures * (1 - min(1.0, n_built_again / last.n_structures))
+    solve_s = _solve_s(sweep, last, others[-1] if others else None)
+    n_kept = n_structures * (1 - min(1.0, last.n_built / last.n_structures))
     n_routed = min(n, round(n_structures * last.solver.n_routed / last.n_structures))
     route_s = _route_s(sweep, job) if n_routed else 0.0
     return _estimate(sweep, last.parts, n_kept * build_s + n_routed * route_s + solve_s, n_routed)
@@ -161,25 +163,66 @@ def _n_structures(sweep: Sweep) -> int:
     return min(sweep.space.n, math.prod(sizes))
 
 
+def _n_visits(sweep: Sweep) -> int:
+    """How often a part of the run solves designs of a structure, about."""
+    return _n_structures(sweep) + sweep.n_parts
+
+
+def _solve_s(sweep: Sweep, last: _Trial, less: _Trial | None) -> float:
+    """Seconds that all designs take to solve, by a trial of some and one of fewer of them.
+
+    The time of a batch grows far less than its designs at first: two trials tell what a batch
+    takes from what a design takes.
+    """
+    n = sweep.space.n
+    if less is None or last.n == n or last.n * less.n_visits <= less.n * last.n_visits:
+        return n * last.each_s
+    area = last.n * less.n_visits - less.n * last.n_visits
+    each_s = max(0.0, (last.seconds * less.n_visits - less.seconds * last.n_visits) / area)
+    per_visit_s = max(0.0, last.seconds - last.n * each_s) / last.n_visits
+    return n * each_s + _n_visits(sweep) * per_visit_s
+
+
+def _is_steady(sweep: Sweep, last: _Trial, less: _Trial | None) -> bool:
+    """Whether more designs of a trial would take as much longer as they are more.
+
+    So it is where they are solved one by one, where parts of the run share no more, and where
+    the last trial showed it.
+    """
+    if 2 * last.solver.n_alone > last.n:
+        return True
+    if last.n * _n_visits(sweep) * _STEADY >= sweep.space.n * last.n_visits:
+        return True
+    return less is not None and 1 / _STEADY <= last.each_s / max(less.each_s, 1e-9) <= _STEADY
+
+
 def _tried(sweep: Sweep, job: Job) -> Iterator[_Trial]:
     """Ever more designs from places all over the sweep, solved when they are built.
 
-    A structure costs time in each part, so that many designs of few ones are tried, too.
+    A batch costs time in each part, however few designs it has: more of them are tried until
+    the time of one design no longer falls.
     """
-    heavy = job.template.heavy
+    heavy, less, solver = job.template.heavy, None, Solver(job)
     for most in _TRIED:
         n_tried = min(sweep.space.n, most, sweep.file.designs_per_part)
-        chunks, solver = _places(sweep, n_tried), Solver(job)
+        if less is not None and sweep.space.n <= min(2 * n_tried, sweep.file.designs_per_part):
+            n_tried = sweep.space.n  # All of them in one part, as the run has them.
+        chunks = _places(sweep, n_tried)
         alike = [(chunk, chunk.alike(heavy)) for chunk in chunks]
         kinds = {repr(chunk.values(int(rows[0]), heavy)) for chunk, each in alike for rows in each}
-        seconds = sum(solve_part(solver, chunk).seconds for chunk in chunks)
-        # Now its structures are built and its links routed.
-        again = [solve_part(solver, chunk) for chunk in chunks]
-        n_visits = sum(len(each) for _, each in alike)
-        yield _Trial(again, n_visits, len(kinds), solver)
-        shares = most == _TRIED[0] and _SHARED * n_visits <= n_tried
-        if n_tried < most or (seconds >= _FAST_S and not shares):
+        if sweep.check:
+            solver = Solver(job)  # How much is routed is counted for each trial.
+        if sweep.check or less is None:  # Then structures are built and links routed.
+            for chunk in chunks:
+                solve_part(solver, chunk)
+        n_before, solver.n_alone = solver.n_built, 0
+        parts = [solve_part(solver, chunk) for chunk in chunks]
+        n_visits, n_built = sum(len(each) for _, each in alike), solver.n_built - n_before
+        trial = _Trial(parts, n_visits, len(kinds), n_built, solver)
+        yield trial
+        if n_tried < most or (trial.seconds >= _FAST_S and _is_steady(sweep, trial, less)):
             return
+        less = trial
 
 
 def _places(sweep: Sweep, n_tried: int) -> list[Chunk]:

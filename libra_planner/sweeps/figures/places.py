@@ -132,3 +132,13 @@ def sampled(
 def _list(rows: Sequence[int]) -> str:
     """Rows in SQL; those of no design where there are none."""
     return ", ".join(map(str, rows)) or "-1"
+
+
+def rank(time: str, cost: str) -> str:
+    """What the smallest is the best of, by objective, in SQL; by time alone without a cost."""
+    if not cost:
+        return time
+    return (
+        f"CASE objective WHEN 'cost' THEN {cost} WHEN 'performance_per_cost' "
+        f"THEN {time} * {cost} ELSE {time} END"
+    )

@@ -135,8 +135,9 @@ class SolvedChunk:
 
     @property
     def paid_usd(self) -> Array:
-        """What designs cost: the bill where the sweep has bills."""
-        return np.where(self.has_bills, self.bill_usd, self.cost_usd)
+        """What designs cost: the bill where the sweep has bills, NaN where it is of less."""
+        sold_usd = np.where(self.bill_over_server_GBps > 0, np.nan, self.bill_usd)
+        return np.where(self.has_bills, sold_usd, self.cost_usd)
 
     @property
     def paid_step_time_s(self) -> Array:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,6 @@ from libra_planner.procurement.bill import NETWORK, Bill, gigabits_text
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_usd, gigabytes_per_s
 from libra_planner.views.bought.built import built
-
-if TYPE_CHECKING:
-    from libra_planner.inputs.bills import Bills
-    from libra_planner.procurement.lines import Purchase
 
 _MORE = 1.05
 """Bandwidth over what is asked for, up to which nothing is said."""
@@ -40,11 +36,13 @@ class WholePorts:
     built_Bps : what its ports carry per NPU, shape (n_dims,); ``None`` where nothing can be built.
     network : the bill of its training network; ``None`` where there is none.
     fault : why it cannot be built; empty where it can.
+    unknown : which part of the plan the bundled catalogue does not know; empty for none.
     """
 
     built_Bps: Array | None = None
     network: Bill | None = None
     fault: str = ""
+    unknown: str = ""
 
     @property
     def network_usd(self) -> float | None:
@@ -88,15 +86,16 @@ def _built(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> WholeP
         bills, bought = built(problem, bandwidth_bytes_per_s)
     except SpecError as error:
         return WholePorts(fault="; ".join(str(replace(x, place=None)) for x in error.faults))
-    return WholePorts(bought.design.bandwidth_Bps, _network(problem, bills, bought))
-
-
-def _network(problem: Problem, bills: Bills, bought: Purchase) -> Bill | None:
-    """The parts of the training fabric; ``None`` where the cluster's other networks do not fit."""
     try:
-        return bills.bill(problem, bought, None).of(NETWORK)
-    except SpecError:
-        return None
+        network = bills.bill(problem, bought, None).of(NETWORK)
+    except SpecError as error:  # Such as networks of the cluster that do not fit.
+        named = [str(replace(x, place=None)) for x in error.faults if x.path == PARTS_KEY]
+        return WholePorts(bought.design.bandwidth_Bps, unknown="; ".join(named))
+    return WholePorts(bought.design.bandwidth_Bps, network)
+
+
+PARTS_KEY = "fabric.realization.parts"
+"""The key of parts that a plan names."""
 
 
 def network_bill_usd(problem: Problem, evaluation: Evaluation) -> float | None:
@@ -218,6 +217,8 @@ def port_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     whole = whole_ports(problem, asked_Bps)
     if whole is not None and whole.fault:
         yield f"It cannot be built: {whole.fault}"
+    if whole is not None and whole.unknown:
+        yield f"Whole parts have no price here: {whole.unknown}"
     yield from _fast_notes(problem, asked_Bps)
     yield from unsold_notes(problem, asked_Bps)
     if whole is not None:

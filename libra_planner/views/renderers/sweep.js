@@ -59,10 +59,13 @@ const named = columns.flatMap((one, k) => [[one.name, k, 1], [one.label, k, one.
 const said = new Map(columns.flatMap((one, k) => one.text ? one.values.flatMap(v => [String(v), one.shown(v)].map(text => [text.toLowerCase(), k])) : []));
 const phrases = [...said].filter(([text, k]) => columns[k].axis && /[\s,<>=]/.test(text)).map(([text]) => text);
 const compared = new RegExp(String.raw`(?<![^\s,])(${oneOf(named.map(([name]) => name))})\s*(<=|>=|!=|==?|<|>)\s*("[^"]*"|'[^']*'|${phrases.length ? `(?:${oneOf(phrases)})${END}|` : ""}${NUMBER}\s*${UNIT}${END}|${NUMBER}${END}|[^\s,]+)`, "gi");
+const listed = new RegExp(String.raw`(?<![^\s,])(${oneOf(named.map(([name]) => name))})\s+(not\s+)?in\s*\[((?:"[^"]*"|'[^']*'|[^\]"'])*)\]`, "gi");
 const counted = new RegExp(String.raw`^([-+]?[\d.][\d.,]*(?:e[-+]?\d+)?)\s*(${UNIT})$`, "i");
 /** Whether a value meets a comparison: numbers in the unit of the heading, under a name of files in that of files. */
 function meetsRule(v, [k, scale, sign, text]) {
   if (v === null) return false;
+  if (sign === "in") return text.some(rule => meetsRule(v, rule));
+  if (sign === "not in") return !text.some(rule => meetsRule(v, rule));
   const compare = SIGNS[sign], number = Number(text.replace(/,(?=\d{3})/g, ""));
   if (columns[k].text || typeof v !== "number") return compare([String(v), columns[k].shown(v)].some(own => own.toLowerCase() === text) ? text : "", text);
   const own = v * scale, isSame = Math.abs(own - number) <= 1e-9 * Math.abs(number), isShown = scale === columns[k].scale && columns[k].shown(v) === text;
@@ -92,23 +95,30 @@ function comparison(all, name, sign, value) {
   if (unit && unit !== own) return { lost: `${all} (${one.unit || scale !== one.scale ? `expected ${own}, or` : "expected"} no unit)` };
   return { rule: [k, scale, sign.replace("==", "="), number.toLowerCase()] };
 }
+const isSaid = word => words.some(text => text.includes(word.toLowerCase()));
 /** Read what a filter asks for: comparisons of columns, values with signs inside, and words; what is neither is lost. */
 function ask(text) {
-  const rules = [], lost = [], words = [];
-  const left = text.replace(compared, (...found) => {
-    const { rule, lost: why } = comparison(...found);
-    if (rule) rules.push(rule); else lost.push(why);
+  const rules = [], lost = [], asked = [], noise = new Set();
+  const read = text.replace(listed, (all, name, not, inside) => {
+    const each = (inside.match(/"[^"]*"|'[^']*'|[^,]+/g) ?? []).map(one => one.trim()).filter(Boolean).map(value => comparison(`${name} == ${value}`, name, "=", value)), wrong = each.filter(one => one.lost);
+    if (wrong.length || !each.length) lost.push(...wrong.map(one => one.lost), ...each.length ? [] : [all]); else rules.push([each[0].rule[0], 1, not ? "not in" : "in", each.map(one => one.rule)]);
     return " and ";
   });
-  if (left === text && !/[<>=]/.test(text)) words.push(...text.toLowerCase().split(/\s+/).filter(Boolean));
+  const left = read.replace(compared, (...found) => {
+    const { rule, lost: why } = comparison(...found), behind = read.slice(found[4] + found[0].length).match(/^\s+(?!(?:and|or|in)\b)([^\s,<>=!]+)(?=\s*(?:$|,|\s(?:and|or)\b))/i), one = rule && columns[rule[0]];
+    if (one && !one.text && behind && !isSaid(behind[1])) { lost.push(`${found[0]} ${behind[1]} (expected ${one.unit ? `${one.unit}, or ` : ""}no unit)`); noise.add(behind[1].toLowerCase()); }
+    else if (rule) rules.push(rule); else lost.push(why);
+    return " and ";
+  });
+  if (left === text && !/[<>=]/.test(text)) asked.push(...text.toLowerCase().split(/\s+/).filter(Boolean));
   else for (const one of left.split(/(?<![^\s,])and(?![^\s,])/i)) {
     const part = one.replace(/^[\s,]+|[\s,]+$/g, ""), k = said.get(part.toLowerCase());
-    if (!/[<>=]/.test(part)) words.push(...part.toLowerCase().split(/[\s,]+/).filter(Boolean));
+    if (!/[<>=]/.test(part)) asked.push(...part.toLowerCase().split(/[\s,]+/).filter(Boolean));
     else if (k !== undefined) rules.push([k, 1, "=", part.toLowerCase()]);
     else lost.push(part + meant(part));
   }
-  if (rules.length && words.includes("or")) lost.push(`or (all of a filter's parts hold, with "and" between them)`);
-  Object.assign(state, { words: words.filter(word => word !== "or" || !rules.length), rules, lost: lost.join(", ") });
+  if (rules.length && asked.includes("or")) lost.push(`or (all of a filter's parts hold, with "and" between them)`);
+  Object.assign(state, { words: asked.filter(word => !noise.has(word) && (word !== "or" || !rules.length)), rules, lost: lost.join(", ") });
 }
 /** Where a value stands between the ends of its column, 0 to 1; values of few at equal distances. */
 function place(one, v, even = true, [low, high] = [one.low, one.high]) {
@@ -363,7 +373,7 @@ function table() {
     return cell;
   }))));
   const n = rows.filter((_, i) => ofWork(i)).length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
-  $("count").textContent = `${state.lost ? `not understood: ${state.lost}; ` : ""}${own.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs`;
+  $("count").textContent = `${state.lost ? `not understood: ${state.lost}; ` : ""}${own.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs${!own.length && active.length ? ` of this work; ${active.length.toLocaleString("en-US")} of others` : ""}`;
   $("more").hidden = own.length <= state.n;
   $("note").textContent = [best.size ? data.each.length ? "Bold rows are on the frontier of their work." : "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
     own.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
@@ -401,7 +411,7 @@ choices("x", figures); choices("y", figures); choices("colour", all.filter(k => 
 choices("marker", all.filter(k => columns[k].axis && columns[k].values?.length <= SHAPES.length), true);
 order.forEach(k => {
   const one = columns[k], button = make("button", { type: "button" }, one.title);
-  button.addEventListener("click", () => { state.down = state.sort === k && !state.down; state.sort = k; table(); });
+  button.addEventListener("click", () => { state.down = state.sort === k ? !state.down : one.most; state.sort = k; table(); });
   $("designs").tHead.rows[0].append(make("th", { scope: "col", class: `${one.text ? "" : "number"}${one.dull ? " dull" : ""}` }, button));
 });
 const values = columns.map((_, k) => [...new Set(rows.map(row => row[k]).filter(v => v !== null))]);

@@ -87,10 +87,12 @@ def price_text(one: Candidate, factor: float = 1.0) -> str:
 def lead(comparison: Comparison) -> Iterator[str]:
     """What to buy, why, and how sure its price is."""
     one, other = _pair(comparison)
-    npu = one.proposal.npu or one.proposal.shop.assumptions.npu
+    npu = (one.proposal.npu or one.proposal.shop.assumptions.npu).name
+    if one.proposal.npu is None:
+        npu += " (assumed: its plan names no NPU)"
     missing = ", ".join(part.name for part in one.bill.missing)
     price = price_text(one) + (f" without {missing}" if missing else "") + _tax_text(one)
-    what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
+    what = f"{price} for {one.n_npus:,} {npu}, {_speed(comparison, one)}."
     stop = _stop(comparison)
     if other is None:
         yield f"{stop}{named(one)} costs {what}"

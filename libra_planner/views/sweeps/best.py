@@ -104,8 +104,11 @@ def _among(results: Results) -> str:
         return f" ({linear}{results.plan_cost}; no row has a bill)"
     if results.by == _EFFECTIVE and results.n_unchecked:
         return f" among the {results.n_checked:,} rows with a time on their links"
-    is_part = results.cost_column == "bill_usd" and n_unbilled(results)
-    return f" among the {results.n_billed:,} rows with a bill" if is_part else ""
+    if results.cost_column != "bill_usd":
+        return ""
+    if results.n_unsold:
+        return f" among the {results.n_billed:,} rows with a bill of servers that are sold"
+    return f" among the {results.n_billed:,} rows with a bill" if n_unbilled(results) else ""
 
 
 def _is_unchecked(results: Results) -> bool:

@@ -94,6 +94,8 @@ _WIDTH_PT, _HEIGHT_PT = 4.6, 9.5
 """Of a letter of a label and of its line."""
 _MARKER = 5
 """Of a marker from its middle, the largest."""
+_EDGE = 8
+"""Between a label and the frame around it: its ground would paint over that."""
 _FAR = (0, 10, 24, 40)
 """How much farther than beside its point a label may stand, nearest first."""
 _SURE = 3
@@ -122,7 +124,7 @@ def free_places(
 
     Examples
     --------
-    >>> list(free_places([(20, 20), (24, 20)], ["a", "b"], (0, 0, 50, 50)))
+    >>> list(free_places([(20, 20), (24, 20)], ["a", "b"], (0, 0, 60, 60)))
     [(0, (-2.3, 6)), (1, (6, 3))]
     """
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in spots]
@@ -135,7 +137,7 @@ def free_places(
         free = [
             (_n_inside(own, more), place, (dx, dy), own)
             for place, (dx, dy, own) in enumerate(boxes)
-            if own[0] > box[0] and own[1] > box[1] and own[2] < box[2] and own[3] < box[3]
+            if min(own[0] - box[0], own[1] - box[1], box[2] - own[2], box[3] - own[3]) > _EDGE
             if not any(_overlap(own, other) for other in taken)
         ]
         for n_covered, _, offset, own in sorted(free)[:1]:

@@ -212,13 +212,15 @@ def _frontier(
     unit_s, unit = time_unit(np.nanmax(at[points.near, 1]))
     at *= [_PER_MILLION, 1 / unit_s]
     _scatter(points, at, looks, axes)
+    if unsold := [i for i in points.near if i in points.unsold]:
+        axes.scatter(*at[unsold].T, marker="x", s=60, color="#b00020", linewidths=1.5, zorder=4)
     for front in points.fronts.values():
         axes.plot(*at[front].T, drawstyle="steps-pre", **_line_style(len(points.near)))
     what = time_words(points.time)
     ylabel = f"{what}, {unit} (down is faster)"
     axes.set(xlabel=f"{points.cost_name}, M$ (left is cheaper)", ylabel=ylabel)
     axes.grid(color="0.9", linewidth=0.5)
-    axes.margins(0.08)
+    axes.margins(0.08, 0.12)
     _scale(at[points.near], axes)
     heading = f"{what} against {points.cost_name}".capitalize() + of_words(work)
     titled(results, axes, heading, points.far_words)
@@ -322,6 +324,8 @@ def _legend(points: Points, looks: list[_Look], left: list[str], axes: Any) -> N
     most = int(_LETTERS_PER_INCH * axes.figure.get_size_inches()[0])
     first += map(words, textwrap.wrap(points.labels_say, most - _HANDLE))
     first += [words(f"{visible(axis)}: not shown") for axis in left]
+    if points.unsold:
+        first.append(words("x: no such server is priced, no rank"))
     lines = [first]
     for look in looks:
         if look.way != "colour" or len(look.values) <= _MOST_COLOURS:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from libra_planner.plan.scale_up import COMES_IN, offered_domains
+from libra_planner.plan.training import npu_names, plan_spec
 from libra_planner.sweeps.bills import plan_bill_usd
-from libra_planner.sweeps.columns import COST
+from libra_planner.sweeps.columns import COST, NOTES
 from libra_planner.sweeps.figures.equals import equal_rows
+from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.probe import spread_rows
 from libra_planner.sweeps.results import CENT_USD, Results
-from libra_planner.units import format_usd
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth, format_usd
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of
 
 _BILL = "bill_usd"
@@ -43,6 +46,61 @@ def linear_remarks(results: Results) -> Iterator[Remark]:
             "one row",
             what,
         )
+
+
+_DIM1 = "bandwidth_dim1_GBps"
+_ROUNDING = 1 + 1e-9
+
+
+def unsold_remarks(results: Results, best: Mapping[int, Sequence[str]]) -> Iterator[Remark]:
+    """How many rows ask for faster servers than are sold, where no bill says so.
+
+    Parameters
+    ----------
+    results : of a sweep.
+    best : the rows that are the best, and in what.
+    """
+    if _BILL in results.columns or not {NOTES, _DIM1} <= {*results.columns}:
+        return
+    each = f"SELECT *, unnest(string_split({NOTES}, '{BETWEEN_NOTES}')) AS note_"
+    notes = f"({each} FROM designs WHERE {results.ranked}) WHERE contains(note_, ' {COMES_IN} ')"
+    for first, note in results.sql(f"SELECT min(row), note_ FROM {notes} GROUP BY note_").rows:
+        for name, most_Bps, n_dims in _sold(results, first):
+            asked = " + ".join(f"bandwidth_dim{dim + 1}_GBps" for dim in range(n_dims))
+            most = most_Bps / BYTES_PER_S_PER_GBPS * _ROUNDING
+            own = f"note_ = '{note.replace(chr(39), 2 * chr(39))}' AND {asked} > {most!r}"
+            rows = [row for (row,) in results.sql(f"SELECT row FROM {notes} AND {own}").rows]
+            if rows:
+                yield _unsold(results, rows, f"the {format_bandwidth(most_Bps)} of {name}", best)
+
+
+def _sold(results: Results, row: int) -> Iterator[tuple[str, float, int]]:
+    """The scale-up domain that the NPU of a row is sold in, byte/s per NPU, and its dimensions."""
+    for plan in plans_of(results, row):
+        problem = plan.base if plan.is_open else plan.problem
+        for npu, domain in offered_domains(problem, npu_names(plan_spec(plan.document))):
+            name = f"the server of {npu} ({domain.name})"
+            yield name, domain.npu_Bps, domain.n_dims(problem.topology)
+
+
+def _unsold(
+    results: Results, rows: Sequence[int], what: str, best: Mapping[int, Sequence[str]]
+) -> Remark:
+    n = f"{len(rows):,} of {results.n_rows:,} rows ask"
+    if len(rows) == 1:
+        n = f"1 of {results.n_rows:,} rows asks"
+    roles: dict[str, list[str]] = {}
+    for row in rows:
+        for role in best.get(row, ()):
+            roles.setdefault(role, []).append(str(row))
+    among = [
+        f"the {role} ({'rows' if own[1:] else 'row'} {' and '.join(own)})"
+        for role, own in roles.items()
+    ]
+    named = f", {', '.join(among)} among them" if among else f", such as row {min(rows)}"
+    short = f"{n} between the NPUs of a server for more than {what}{named}"
+    fix = "bound the bandwidth of dim1, or fabric: {scale_up: ...} takes what is sold"
+    return Remark(f"{short}: nobody sells them; {fix}", short)
 
 
 def _can_be_bought(results: Results, row: int) -> bool:

@@ -378,6 +378,7 @@ def _column(points: Points, column: Column, values: Sequence[Any]) -> dict[str, 
         "scale": scale,
         "digits": n_digits,
         "dull": _is_dull(points, column.name, known),
+        "most": column.best == "max",
     }
     kinds = set(known)
     if is_axis and (is_text or len(kinds) <= _MOST_VALUES):

@@ -21,15 +21,15 @@ from libra_planner.sweeps.columns import OVER_RULE, OVER_SERVER, ROW, Column, on
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
 from libra_planner.sweeps.figures.tables import sql_name
-from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
 from libra_planner.units import UNITS
-from libra_planner.views.sweeps.nearness import far_designs
+from libra_planner.views.sweeps.nearness import far_designs, unsold_places
 from libra_planner.views.sweeps.values import (
     axis_words,
     cut_apart,
     degree_words,
     in_order,
+    plain,
     tier_names,
 )
 
@@ -88,7 +88,7 @@ class Points:
         apart = results.work_axes
         shown = results.designs(MOST_POINTS) if answer is None else answer
         names = shown.columns
-        rows = tuple(dict(zip(names, map(_plain, row), strict=True)) for row in shown.rows)
+        rows = tuple(dict(zip(names, map(plain, row), strict=True)) for row in shown.rows)
         axes = (name for name in results.axes if name in names)
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
         results = _of_columns(results, names)
@@ -240,6 +240,11 @@ class Points:
         return bool(self.rows[i].get(OVER_SERVER))
 
     @cached_property
+    def unsold(self) -> frozenset[int]:
+        """Such designs among others that are sold: their bills have no rank."""
+        return unsold_places(self.rows) if self.cost == "bill_usd" else frozenset()
+
+    @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
         """The designs that no other one beats in time and cost, fastest first, of each work."""
         return {work: self._front(places) for work, places in self._ranked.items()}
@@ -251,7 +256,8 @@ class Points:
             return {}
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(self.rows):
-            if all(_is_number(row[name]) for name in (self.time, self.cost) if name):
+            names = [name for name in (self.time, self.cost) if name and i not in self.unsold]
+            if names and all(_is_number(row[name]) for name in names):
                 found.setdefault(tuple(row[name] for name in self.apart), []).append(i)
         return found
 
@@ -407,13 +413,6 @@ def n_digits(values: Iterable[Any]) -> int:
         if len({f"{x:.{n}g}" for x in numbers}) == len(numbers)
     )
     return next(enough, _MANY_DIGITS)
-
-
-def _plain(value: Any) -> Any:
-    """A value for JSON and for people."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, int) or value is None else visible(as_in_file(str(value)))
 
 
 def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -34,7 +34,7 @@ from libra_planner.sweeps.results import NEAR, SAME, Results
 from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.views.sweeps.answers import measure_words, time_words
 from libra_planner.views.sweeps.best import best_rows
-from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks
+from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks, unsold_remarks
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, note_remarks, plans_of
 from libra_planner.views.sweeps.paid import (
     bill_remarks,
@@ -88,6 +88,7 @@ def _remarks(results: Results) -> Iterator[Remark]:
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
     yield from _busy_links(results)
     yield from bill_remarks(results)
+    yield from unsold_remarks(results, best_rows(results))
     if "step_time_s" in results.columns:
         yield from _near_best(results)
     if "parallelism_found" in results.columns:

@@ -179,3 +179,10 @@ def axis_digits(values: Sequence[Any]) -> int:
     """
     ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
     return min(_MOST_DIGITS, max(ends, default=0))
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON and for people."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) or value is None else visible(as_in_file(str(value)))

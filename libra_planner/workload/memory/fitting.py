@@ -49,10 +49,12 @@ def what_would_fit(
 ) -> tuple[Suggestion, ...]:
     """Changes that make one strategy fit.
 
-    Directions, in order: sequence parallelism, recomputation, ZeRO, a smaller microbatch, tensor,
-    pipeline and context parallelism in place of data parallelism. Every suggestion goes as far in
-    one direction as it must. Where no direction is enough, the only suggestion goes in all of them
-    in turn until it fits. None where that does not help either, and for a strategy that fits.
+    Directions, in order: sequence parallelism, recomputation, ZeRO, a smaller microbatch, expert
+    parallelism, then tensor, pipeline and context parallelism in place of data parallelism. Every
+    suggestion goes as far in one direction as it must. Where no direction is enough, expert
+    parallelism goes with one other, since it saves most of a model with experts; else the only
+    suggestion goes in all of them in turn until it fits. None where that does not help either, and
+    for a strategy that fits.
 
     Parameters
     ----------
@@ -82,17 +84,22 @@ def what_would_fit(
 
         return _gone(model, start, standing, npu_memory_bytes, habits)
 
-    alone = [gone(strategy, direction) for direction in _DIRECTIONS]
-    found = tuple(one for one in alone if one and one.memory.fits(npu_memory_bytes))
-    if found:
-        return found
-    changes: tuple[str, ...] = ()
-    for direction in _DIRECTIONS:
-        one = gone(strategy, direction)
-        if one is not None:
-            changes, strategy = (*changes, *one.changes), one.strategy
-            if one.memory.fits(npu_memory_bytes):
-                return (replace(one, changes=changes),)
+    def in_turn(*directions: _Direction) -> Suggestion | None:
+        """As far in each as it takes, one after the other; ``None`` where that does not fit."""
+        start, changes = strategy, tuple[str, ...]()
+        for direction in directions:
+            one = gone(start, direction)
+            if one is not None:
+                start, changes = one.strategy, (*changes, *one.changes)
+                if one.memory.fits(npu_memory_bytes):
+                    return replace(one, changes=changes)
+        return None
+
+    alone = [(direction,) for direction in _DIRECTIONS]
+    with_experts = [(one, _experts) for one in _DIRECTIONS if one is not _experts]
+    for ways in (alone, with_experts, [_DIRECTIONS]):
+        if found := [one for way in ways if (one := in_turn(*way))]:
+            return tuple(found)
     return ()
 
 
@@ -135,6 +142,14 @@ def _microbatch(_: Transformer, one: Strategy) -> _Steps:
             yield f"microbatch: {size}", replace(one, microbatch=size)
 
 
+def _experts(model: Transformer, one: Strategy) -> _Steps:
+    n_experts = model.experts.n if model.experts else 1
+    n_stage = one.tp * one.cp * one.dp
+    for ep in range(int(one.ep) + 1, n_experts + 1):
+        if n_experts % ep == 0 and n_stage % (ep * one.etp) == 0:
+            yield f"ep: {ep}", replace(one, ep=ep)
+
+
 def _tensor(model: Transformer, one: Strategy) -> _Steps:
     while one.dp % 2 == 0 and one.tp < _MOST_TP and model.attention.n_heads % (2 * one.tp) == 0:
         one = replace(one, tp=2 * one.tp, dp=one.dp // 2, sequence_parallel=True)
@@ -164,6 +179,7 @@ _DIRECTIONS: tuple[_Direction, ...] = (
     _recompute,
     _zero,
     _microbatch,
+    _experts,
     _tensor,
     _pipeline,
     _context,
