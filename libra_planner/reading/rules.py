@@ -81,7 +81,7 @@ class Names:
     @property
     def known(self) -> list[str]:
         """All that rules are about: the names, memory, and the tapers of a stack's tiers."""
-        numbers = {i: name for name, i in reversed(self.dimensions.items())}
+        numbers = {i: name for name, i in reversed([*self.dimensions.items()])}
         outer = (numbers[i] for tiers in self.topology.stacks for i in tiers[1:])
         return [*self.terms, _MEMORY, *(f"{quantities.TAPER.name}({name})" for name in outer)]
 
