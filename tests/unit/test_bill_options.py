@@ -340,3 +340,13 @@ def test_a_routed_design_has_the_links_of_its_option() -> None:
     assert times[1].spray_step_time_s == pytest.approx(
         float(plans[1].step_time.seconds(np.array(vector))), rel=1e-9
     )
+
+
+def test_links_that_bill_options_stand_in_place_of_are_named() -> None:
+    """The options decide: 32 ports and 100 Gbit/s change no figure, and a note says so."""
+    said = ["fabric.realization.switch_radix=32", "fabric.realization.port_speed=100Gbps"]
+    plan, plain = (plan_without_bills(EXAMPLE, words) for words in (said, []))
+    (note,) = (one for one in plan.text.notes if "bill_options" in one)
+    words = "fabric.realization.port_speed and fabric.realization.switch_radix do not count"
+    assert note == f"NICs and switches are those of bill_options: {words}; remove one of both"
+    assert not any("bill_options" in one for one in plain.text.notes)
