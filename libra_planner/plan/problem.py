@@ -194,10 +194,7 @@ class _ProblemBuilder(FaultCollector):
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
-        is_known = domain is not None or spec.fabric.scale_up is None
-        if not is_known:
-            check_measured(spec, self)
-        fidelity = build_fidelity(spec, topology, self, nics, self.system) if is_known else None
+        fidelity = self._fidelity(topology, domain, nics)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules, document = self.rules(topology, known, fixed.usd), self.document
@@ -225,6 +222,15 @@ class _ProblemBuilder(FaultCollector):
         )
         of = partial(self._text, planned, modelled, required(book), fixed, base)
         return with_alternatives([replace(base, step=step, text=of(step)) for step in steps])
+
+    def _fidelity(
+        self, topology: Topology, domain: ScaleUpDomain | None, nics: tuple[bool, ...]
+    ) -> Fidelity | None:
+        """How collectives are timed; ``None`` where the plan's scale-up part is wrong."""
+        if domain is None and self.spec.fabric.scale_up is not None:
+            check_measured(self.spec, self)
+            return None
+        return build_fidelity(self.spec, topology, self, nics, self.system)
 
     def _refuse_over_limit(self, planned: Sequence[training.PlannedTraining]) -> None:
         """Refuse models that need more memory than a rule of the plan allows (C19).

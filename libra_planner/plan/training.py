@@ -275,7 +275,8 @@ def npu_names(spec: models.AnyPlanSpec, beside: Path | None = None) -> list[str]
     """Names of the NPUs that a plan computes with, else of the one it buys; each NPU once."""
     named, bought = _computed(spec), _bought(spec)
     modelled = spec.system if spec.fidelity == models.CALIBRATED else None
-    names = filter(None, [*(named or [bought]), modelled])
+    own: list[str | None] = [*named] or [bought]
+    names = [one for one in (*own, modelled) if one]
     found: dict[str, str] = {}
     for name in names:
         found.setdefault(_canonical(name, None, beside), name)
