@@ -882,6 +882,13 @@ def test_a_few_prices_are_split_into_groups_that_add_up(bought) -> None:
     for column, i in enumerate(found.order, 1):
         total = found.candidates[i].bill.total_usd
         assert sum(row[column].value for row in table.rows) == total == table.total[column].value
+    [difference] = (x for x in decision_section(found).tables if x.key == "difference")
+    moved = {row[0].value.partition(" ")[0]: row[3].value for row in difference.rows}
+    for name in ("NICs", "Switches", "Optics"):  # The same lines, shared spares too.
+        [row] = (x for x in table.rows if x[0].value == name)
+        best, other = (x.value for x in row[1:])
+        assert best - other == moved.get(name, 0), name
+    assert moved["Switches"] and moved["Optics"]
     assert money_side_by_side(compared_by("t1.yaml")) is None
     many = compared_by(*["t4.yaml"] * 5, "--prices", "q.csv")
     assert money_side_by_side(many) is None
