@@ -362,7 +362,7 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         from libra_planner.views.cells import escape
         from libra_planner.views.sweeps.answers import answer_blocks, answer_words, money_words
         from libra_planner.views.sweeps.best import best_lines
-        from libra_planner.views.sweeps.points import axis_units
+        from libra_planner.views.sweeps.values import axis_units
 
         asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
         n_best = None if _is_list(options) else options.top or _USUAL

@@ -27,8 +27,8 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.points import MANY_TIMES, axis_title
-from libra_planner.views.sweeps.values import in_order, scaled, tier_names
+from libra_planner.views.sweeps.points import MANY_TIMES
+from libra_planner.views.sweeps.values import axis_title, in_order, scaled, tier_names
 
 _MOST_TICKS = 40
 _STEPS = (1, 2, 5, 10)

@@ -26,7 +26,6 @@ from libra_planner.views.sweeps.points import (
     MOST_RIMS,
     Points,
     proportional,
-    swept_words,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
 from libra_planner.views.sweeps.values import (
@@ -36,6 +35,7 @@ from libra_planner.views.sweeps.values import (
     digits_apart,
     in_order,
     scaled,
+    swept_words,
     token_words,
 )
 
