@@ -826,7 +826,7 @@ def test_figures_over_axes_are_of_one_model_each(run: Run, tmp_path: Path) -> No
     text = heat.read_text()
     for model in axes["model"]:
         assert re.search(rf"Least (step time|time per sequence) of {model},", text)
-    assert len(re.findall(r"Left out: 2 of 4 designs without a (step|time)", text)) == 2
+    assert len(re.findall(r"Left out: 2 of 4 designs: no (step|time)", text)) == 2
     assert text.count(">none<") == 4
     assert run("sweep", "show", tmp_path / "run", "--plot", split, "--x", "budget").code == 0
     assert split.read_text().count("Bandwidth of the fastest design of ") == 2
