@@ -375,6 +375,16 @@ def test_of_equal_bills_the_cheaper_plan_is_the_best(run, tmp_path) -> None:
     assert said in again.err  # One measure of both.
 
 
+def test_only_an_axis_of_prices_is_told_to_be_quoted(run, tmp_path) -> None:
+    """A bandwidth that ends at the same whole ports changes no price."""
+    sweep = SWEEP.replace("nic: [25, 50]", "nic: [48, 50]").replace("[1, 2, 4]", "[2]")
+    _rows(run, tmp_path, sweep)
+    found = Results.at(tmp_path / "run", by=None)
+    rows = found.sql("SELECT count(DISTINCT cost_usd), count(DISTINCT bill_usd) FROM designs").rows
+    assert rows == ((2, 1),)
+    assert not [text for text in remarks(found) if "no bill" in text]
+
+
 SHAPES = """\
 base: 0e_rails_2to1
 axes:
