@@ -24,6 +24,7 @@ from libra_planner.plan.npus import (
     npu_kernels,
     npu_named,
 )
+from libra_planner.plan.steps.strategies import copies_text
 from libra_planner.plan.systems import System
 from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
@@ -279,7 +280,8 @@ def _of_experts(trained: TrainedModel) -> Notes:
     if trained.model.experts is None:
         return ()
     more = f"{trained.constants.imbalance - 1:.0%}"
-    return (f"no token is dropped, and the busiest rank of experts has {more} more than the mean",)
+    even = f"no token is dropped, and the busiest rank of experts has {more} more than the mean"
+    return (even, copies_text(trained.habits)) if trained.strategy.ep > 1 else (even,)
 
 
 def _refuse_other(system: System | None, npu_name: str) -> None:

@@ -34,6 +34,7 @@ from libra_planner.views.bought.thin import MOST_TAPER, thin_notes, thin_tiers
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
+from libra_planner.views.training.copies import copies_notes
 from libra_planner.views.training.found import (
     FLATTERED,
     TIES_UNKNOWN,
@@ -254,6 +255,7 @@ def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
     for one in shown:
         run = _planned(problem, one.strategy)
         yield from busy_notes(run, one.optimum.bandwidth_bytes_per_s)
+        yield from copies_notes(run, one.optimum.bandwidth_bytes_per_s)
         yield from thin_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)
