@@ -352,6 +352,18 @@ def test_a_search_sends_tokens_as_the_plan_says(tmp_path: Path) -> None:
         assert best.optimum.step_time_s == pytest.approx(alone_s)
 
 
+def test_more_chunks_than_any_published_run_are_told_of(tmp_path: Path) -> None:
+    """Of a strategy that was searched as of one that the plan says; ``search`` has the same words."""
+    said = "20 chunks a stage; published runs that such times are held against have 12 at most"
+    for given in ("parallelism.interleave=20", "parallelism={pp: 4, interleave: 20, rest: auto}"):
+        path = tmp_path / "plan.yaml"
+        path.write_text(PLAN)
+        problem = open_plan(path, [given]).searched().problem
+        assert said in [*built_notes(problem, BANDWIDTH)]
+    notes = [*built_notes(_plan(tmp_path), BANDWIDTH)]
+    assert not any("chunks a stage" in note for note in notes)
+
+
 def _recompute(strategy: Strategy) -> str:
     return Recompute(int(strategy.recompute)).name.lower()
 

@@ -30,6 +30,7 @@ from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_transformer, transformer_spec
 from libra_planner.reading import bundled
 from libra_planner.reading.rules import MemoryLimits
+from libra_planner.step.bands import beyond_measured_chunks
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
 from libra_planner.step.limits import refuse_impossible, refuse_unplaceable_experts
@@ -335,6 +336,8 @@ class WholeStep:
                 "check slows the gradient of the tied embedding as the sends between stages, and "
                 "does not route it by itself"
             )
+        n_chunks = int(self.strategy.interleave) if self.strategy.pp > 1 else 1
+        found += filter(None, [beyond_measured_chunks(n_chunks)])
         if (self.entry.library or MEGATRON_CORE) == MEGATRON_CORE and self.strategy.zero > 1:
             found.append(
                 f"ZeRO {self.strategy.zero} asks for Megatron FSDP; the distributed optimizer has "
