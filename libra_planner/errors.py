@@ -9,7 +9,7 @@ a :class:`SpecError` with unlocated faults and the boundary adds the place.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -219,7 +219,17 @@ def closest(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     close = close_names(name, names)
-    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names)}"
+    return f"did you mean {_alternatives(close)}?" if close else f"known: {', '.join(names)}"
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    """One of them.
+
+    >>> _alternatives(["a", "b", "c"]), _alternatives(["a"])
+    ('a, b or c', 'a')
+    """
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def close_names(name: str, known: Iterable[str]) -> list[str]:
@@ -227,14 +237,21 @@ def close_names(name: str, known: Iterable[str]) -> list[str]:
 
     >>> close_names("gtp3", ["gpt3", "msft-1t"]), close_names("x", ["ring"])
     (['gpt3'], [])
+
+    A name without its unit may have any:
+
+    >>> close_names("compute", ["compute_us", "count", "compute_s"])
+    ['compute_us', 'compute_s']
     """
     folded = {candidate.casefold(): candidate for candidate in known}
     key = f"{name}".casefold()
     matches = difflib.get_close_matches(key, folded, n=4)
     score = {match: difflib.SequenceMatcher(None, match, key).ratio() for match in matches}
-    # compute_s, compute_ns and compute_us are all as close to "compute": name them all.
     if not matches:  # Such as radix, for switch_radix.
         return [one for fold, one in folded.items() if key in fold.split("_")]
+    longer = [one for fold, one in folded.items() if fold.startswith(f"{key}_")]
+    if folded[matches[0]] in longer:
+        return longer
     return [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
 
 
@@ -246,7 +263,7 @@ def wrong_word(value: Any, words: Iterable[str], path: str = "") -> Fault:
     """
     known = list(words)
     near = close_names(value, known) if isinstance(value, str) else []
-    fix = f"did you mean {' or '.join(near)}?" if near else ""
+    fix = f"did you mean {_alternatives(near)}?" if near else ""
     expected = f"expected {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}"
     return Fault(f"got {value!r}", expected, fix, path, is_misspelt=True)
 

@@ -389,7 +389,7 @@ def _check_bought(problem: Problem, bandwidth: Array) -> None:
     vector = ",".join(f"{gigabytes_per_s(one):.17g}" for one in near.bandwidth_Bps)
     got = f"got {','.join(f'{gigabytes_per_s(one):g}' for one in bandwidth)} GB/s"
     expected = f"expected one of the {len(bills.options)} options that prices: bill has priced"
-    fix = f"write {vector} for the nearest, {near.text(problem.topology.tiers)}; or prices: linear"
+    fix = f"write {vector} for the nearest, {near.text(problem.topology.tiers)}"
     raise SpecError(Fault(got, expected, fix))
 
 

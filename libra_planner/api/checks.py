@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from libra_planner import allowed
@@ -17,6 +17,7 @@ from libra_planner.api.given import (
     policy_of,
     pythonic,
     refuse_asked,
+    refuse_unknown,
     searched_of,
     source_of,
     takes,
@@ -28,7 +29,7 @@ from libra_planner.check.links import CheckReport
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import Evaluation, evaluated, refuse_GBps
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.routing.policy import Policy
+from libra_planner.routing.policy import OPTIONS, Policy, readers
 from libra_planner.step.expression import Array
 from libra_planner.studies.checks import LinkAnswer, LinkQuestion, checked_design, placed
 from libra_planner.studies.designs import ChosenDesign
@@ -355,8 +356,29 @@ def _question(plan: Problem, policy: str | Policy, asked: Mapping[str, Any]) -> 
     return LinkQuestion(policy_of(policy), overrides_of(plan), **asked)
 
 
-def refuse_of_check(asked: Mapping[str, Any]) -> None:
-    """Refuse what checks do not take."""
+def refuse_of_check(asked: Mapping[str, Any], beside: Sequence[str] = ()) -> None:
+    """Refuse what checks do not take; ``beside`` are names that the caller takes besides.
+
+    Raises
+    ------
+    TypeError
+        For a name that is none, with what was meant; for an option of the policy.
+    SpecError
+        For values that are wrong.
+
+    Examples
+    --------
+    >>> refuse_of_check({"time_limit": 5})
+    Traceback (most recent call last):
+    TypeError: check: got the argument 'time_limit', an option of the policy; write
+    lp.Policy('ilp', time_limit_s=5) in place of its name
+    """
+    for name in [one for one in asked if one in OPTIONS]:
+        own = {"time_limit": "time_limit_s"}.get(name, name)
+        fix = f"write lp.Policy({readers(name)[0]!r}, {own}={asked[name]!r}) in place of its name"
+        raise TypeError(f"check: got the argument {name!r}, an option of the policy; {fix}")
+    names = [one.name for one in fields(LinkQuestion) if one.name not in _NOT_ASKED]
+    refuse_unknown("check", asked, [*names, *beside])
     refuse_asked("check", OF_LINKS, asked, LinkQuestion, _NOT_ASKED)
 
 

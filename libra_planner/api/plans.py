@@ -355,7 +355,7 @@ def check(plan: Problem | OneDesign | Source, policy: str | Policy = "ecmp", **a
     from libra_planner.api.checks import refuse_of_check
 
     vector = asked.pop("bandwidth_GBps", None)
-    refuse_of_check(asked)
+    refuse_of_check(asked, ("bandwidth_GBps",))
     return _design(plan, vector).check(policy_of(policy), **asked)
 
 

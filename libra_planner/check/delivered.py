@@ -82,5 +82,9 @@ class DimensionReport:
         >>> core.sprayed_Bps, core.got_Bps(twice), core.got_Bps(lossy)
         (17000000000.0, array([1.7e+10]), array([1.275e+10]))
         """
-        got_Bps: Array = self.bandwidth_Bps * efficiency / np.fmax(self.ideal_efficiency, 1.0)
-        return got_Bps
+        return self.bandwidth_Bps * self.share(efficiency)
+
+    def share(self, efficiency: Array) -> Array:
+        """The same as a share of the whole links, 1 at most."""
+        found: Array = efficiency / np.fmax(self.ideal_efficiency, 1.0)
+        return found

@@ -18,7 +18,6 @@ import numpy as np
 from libra_planner.check.delivered import DimensionReport, SentBytes
 from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.sends import own_link_factors
 from libra_planner.check.traffic import (
     Decision,
     PhaseKey,
@@ -42,7 +41,11 @@ from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import RAIL, TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
+from libra_planner.step.collectives.algorithms import (
+    Network,
+    own_link_factors,
+    real_link_slowdown,
+)
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.models import Slowdown, send_bytes
 from libra_planner.step.expression import TimeExpression

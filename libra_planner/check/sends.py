@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from libra_planner.fabric.blocks import Span
 from libra_planner.fabric.clos import Array, Indices
 from libra_planner.fabric.topology import Topology
 from libra_planner.step.collectives.models import Slowdown
@@ -53,23 +52,6 @@ def neighbours(
     if not around:
         sends &= (rank + step >= 0) & (rank + step < n_ranks)
     return npu[sends], there[sends]
-
-
-def own_link_factors(topology: Topology, group: Group) -> Array:
-    """Time of sends over the model's where links lead from NPU to NPU, shape (n_dims,).
-
-    Examples
-    --------
-    >>> from libra_planner.fabric.topology import parse_topology
-    >>> own_link_factors(parse_topology("RI(4)_FC(8)_SW(4)"), Group((4, 2, 4), (1, 4, 1)))
-    array([2., 7., 1.])
-    """
-    factors = np.ones(topology.n_dims)
-    for i, dimension in enumerate(topology.dimensions):
-        if group.sizes[i] > 1:
-            span = Span(group.sizes[i], group.strides[i], dimension.size)
-            factors[i] = dimension.block.send_slowdown(span)
-    return factors
 
 
 def factors_of(slowdown: Slowdown, one: Communication | Send) -> Array:

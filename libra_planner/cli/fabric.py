@@ -21,10 +21,7 @@ _FLAGS = {
     "nic": ("--nic", ""),
     "port": ("--port", ""),
     "port_up": ("--port-up", ""),
-    "switch_radix": (
-        "libra-planner fabric",
-        "raise --radix or --taper, or make several networks with --wiring rail_only or --planes",
-    ),
+    "switch_radix": ("libra-planner fabric", ""),
 }
 """Where what a fault is about was said, and what to do where the network knows no better."""
 

@@ -605,6 +605,8 @@ def _check_count(what: str, wanted: int, there_are: int) -> None:
         cables = "cables between switches" if what == "links" else what
         expected = f"expected 0 to {there_are}, the {cables} that work"
         fix = "" if there_are else "a dimension of one switch has none: give it by dimension"
+        if what == "spines" and there_are > 1:
+            fix = f"write {there_are - 1} or fewer: with all of them failed no leaves are joined"
         raise SpecError(Fault(f"got {wanted} failed {what}", expected, fix, "failed_links"))
 
 

@@ -30,12 +30,15 @@ from libra_planner.fabric.sizing import (
     plane_shape,
     stack_shape,
 )
-from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK, SwitchSettings
+from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, TOP_OF_RACK, SwitchSettings
 
 RAIL_ONLY = "rail_only"
 WIRINGS = (RAIL_OPTIMIZED, RAIL_ONLY, TOP_OF_RACK)
 """How hosts are cabled: a leaf serves one rail of all; a network for each rail; a leaf serves all
 NICs of its hosts."""
+
+WIRING_NAMES = (*WIRINGS, RAIL)
+"""What users may write: a plan's name of ``rail_only``, too."""
 
 TIERS = ("leaf", "spine", "core")
 

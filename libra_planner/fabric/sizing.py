@@ -104,24 +104,24 @@ def plane_shape(
 def _size_fault(settings: SwitchSettings, n_hosts: int, n_rails: int, n_together: int) -> Fault:
     """Why no three tiers join so many hosts, and how many they do."""
     got = f"got {n_hosts:,} endpoints for switches of radix {settings.switch_radix}"
-    ratio, most_sets = settings.oversubscription, _most_hosts_per_leaf(settings) // n_together
+    ratio, most = settings.oversubscription, _most_hosts_per_leaf(settings)
     fix = "raise switch_radix or oversubscription, or split the dimension"
     if settings.n_link_ports < 2:
-        got = (
-            f"got uplinks that take {settings.n_ports_per_uplink} of {settings.switch_radix} ports"
-        )
+        taken = f"{settings.n_ports_per_uplink} of {settings.switch_radix} ports"
+        got = f"got uplinks that take {taken}"
         return Fault(got, "expected two or more of them on a switch", fix, "switch_radix")
-    if not most_sets:
-        most = _most_hosts_per_leaf(settings)
+    if most < n_together:
         got = f"got {n_together} endpoints of one host for one leaf"
         expected = f"expected at most {most:,} at {ratio:g}:1 on {settings.switch_radix} ports"
+        if most == settings.most_hosts_per_leaf:
+            expected = f"expected at most the {most:,} host ports per leaf that are asked for"
         fix = "raise switch_radix or oversubscription, or give each rail its own leaves"
         return Fault(got, expected, f"{fix} (rail_optimized)", "switch_radix")
     n_leaves = _most_leaves(settings, n_rails)
     expected = f"expected what three tiers join, at most {{:,}} at {ratio:g}:1"
     if not n_leaves:
         expected = f"expected spines that join leaves of all {n_rails} rails, on {{}} links each"
-    most = n_leaves * most_sets * n_together or settings.n_link_ports
+    most = n_leaves * (most // n_together) * n_together or settings.n_link_ports
     return Fault(got, expected.format(most), fix, "switch_radix")
 
 

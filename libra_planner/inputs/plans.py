@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.errors import Fault, Infeasible, PlannerError, SolverFailed, SpecError
+from libra_planner.errors import Fault, Infeasible, PlannerError, SolverFailed, SpecError, refuse
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.frozen import Frozen
 from libra_planner.inputs.bills import Bills, build_plan
@@ -17,6 +17,7 @@ from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
 from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec, is_auto, open_degrees
 from libra_planner.plan.scale_up import trained_models
+from libra_planner.plan.steps.kinds import unsearchable
 from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
@@ -245,7 +246,9 @@ class OpenedPlan(Frozen):
         from libra_planner.search.space import Choices
 
         with self._placed():
-            spec, base = self._spec, self.base
+            spec = self._spec
+            refuse(unsearchable(spec, self.beside))
+            base = self.base
             library = LIBRARIES[spec.library or MEGATRON_CORE]
             said = spec.overlap.model_dump(exclude_none=True) if spec.overlap else {}
             fixed = self._fixed

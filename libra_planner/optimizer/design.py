@@ -226,6 +226,15 @@ class FrontierPoint:
     cost_usd: float
     optimality_gap: float
 
+    @property
+    def bandwidth_GBps(self) -> list[float]:
+        """The vector in GB/s.
+
+        >>> FrontierPoint(np.array([450e9, 50e9]), 1.0, 1e6, 0.0).bandwidth_GBps
+        [450.0, 50.0]
+        """
+        return [gigabytes_per_s(value) for value in self.bandwidth_bytes_per_s]
+
 
 def design_at(problem: Problem, bandwidth: Array, lower_bound: float, *, unique: bool) -> Design:
     """The design at a vector in bytes/s, shape (n_dims,), evaluated in NumPy (C9)."""

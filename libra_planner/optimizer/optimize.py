@@ -108,7 +108,7 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
         from libra_planner.optimizer.engines.cvxpy import solve_convex
 
     plans, left = Plans.of(BatchProgram.repeated(problem, 2)), posedness.openness(problem, upper)
-    posedness.check_posed(problem, plans, left, upper)
+    posedness.check_posed(problem, plans, left, upper, partial(_fastest_s, problem, lower, upper))
     if not len(problem.step_time.forms):
         return _idle_solution(problem, lower, upper)
     if problem.objective == "performance":  # A limit only judges the fastest design.
@@ -180,9 +180,14 @@ def _check_reachable(problem: Problem, limit: StepTimeLimit, lower: Array, upper
         design = _surest_solution(free, lower, upper).design
         _refuse_late(problem, limit, design.objective, design.bandwidth_bytes_per_s)
     else:
-        typical = typical_bandwidth(free, lower, upper)
-        best_s = _least_time_s(problem, typical, problem.rules)
-        _refuse_late(problem, limit, best_s, typical)
+        best_s = _fastest_s(free, lower, upper)
+        _refuse_late(problem, limit, best_s, typical_bandwidth(free, lower, upper))
+
+
+def _fastest_s(problem: Problem, lower: Array, upper: Array) -> float:
+    """Least step time under all rules, without end where they have none."""
+    free = replace(problem, objective="performance", step_time_limits=())
+    return _least_time_s(free, typical_bandwidth(free, lower, upper), free.rules)
 
 
 def _refuse_late(problem: Problem, limit: StepTimeLimit, best_s: float, bandwidth: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -423,6 +423,20 @@ def _no_tier(name: str, is_twice: bool, topology: Topology) -> Fault:
     fix = closest_dimension(name, known) if known else "write the tiers in brackets, as a stack"
     expected = "expected a further tier of a stack"
     return Fault(f"got {name!r}", expected, fix, "fabric.bill_options.tapers")
+
+
+def unused_notes(document: Document, choice: BillChoice | None) -> Iterator[str]:
+    """Which keys of the realization bill_options stand in place of."""
+    links = document.value["fabric"].get("realization")
+    if choice is None or not isinstance(links, Mapping):
+        return
+    decided = ["nics", "port_speed"] * bool(choice.nics) + ["switch_radix"] * bool(choice.radices)
+    unused = [f"fabric.realization.{key}" for key in decided if links.get(key) is not None]
+    if unused:
+        yield (
+            f"NICs and switches are those of bill_options: {' and '.join(unused)} "
+            f"{'do' if len(unused) > 1 else 'does'} not count; remove one of both"
+        )
 
 
 def pricing_faults(

@@ -351,12 +351,13 @@ class _ProblemBuilder(FaultCollector):
         is_billed = base.prices.choice is not None
         counts = [x.for_units(base.n_npus_bought) if x.item in fixed.quoted else x for x in quotes]
         quoted = quote_notes(counts, used, is_billed=is_billed)
+        unused = catalogue.unused_notes(self.document, base.prices.choice)
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(
             source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            notes=(*notes, *fixed.notes, *quoted, *_free_notes(base, book)),
+            notes=(*notes, *fixed.notes, *quoted, *unused, *_free_notes(base, book)),
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
             unused_quotes=() if is_billed else unused_items(base.prices.quotes, used),

@@ -81,7 +81,7 @@ class TrainingBuilder(FaultCollector):
     def build(self, network: Network, path: Path | None) -> PlannedTraining | None:
         """The training, or ``None`` with its faults noted."""
         attempt, named, npu = self.attempt, self.entry.npu, None
-        faults = list(whole.misplaced_faults(self.entry))
+        faults = list(whole.misplaced_faults(self.entry, path))
         if whole.is_whole(self.entry):
             faults += whole.loop_faults(self.entry, self.plan)
         for fault in faults:
@@ -294,7 +294,7 @@ def check_bought_npu(spec: models.AnyPlanSpec, beside: Path | None = None) -> No
     bought, entries = _bought(spec), _entries(spec)
     named = [one.npu for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
     own = spec.fixed_cost.catalogue if isinstance(spec.fixed_cost, prices.FixedCostParts) else None
-    if bought is None:
+    if bought is None or has_unknown_npu(spec):  # A name that nothing has is the cause.
         return
     paid = _canonical(bought, own, beside)
     for npu in named:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import yaml
 
-from libra_planner.errors import Fault, Place, SpecError, refuse
+from libra_planner.errors import Fault, Place, SpecError, refuse, shown
 from libra_planner.files import read_text
 from libra_planner.plain_text import with_article
 
@@ -397,4 +397,6 @@ def _put(value: Any, key: Key, new: Any, place: Place) -> None:
         value[str(last)] = new
     else:
         expected = "expected a key of a map, or an index of a list (the next one appends)"
-        raise SpecError(Fault(f"got no place for {last!r}", expected, "", "", place))
+        whole = ".".join(map(str, parents))
+        fix = f"{whole} is {shown(value)} there: write {whole} as a whole" if parents else ""
+        raise SpecError(Fault(f"got no place for {last!r}", expected, fix, "", place))

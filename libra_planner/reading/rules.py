@@ -78,6 +78,13 @@ class Names:
     dimensions: Mapping[str, int]
     ambiguous: frozenset[str] = frozenset()
 
+    @property
+    def known(self) -> list[str]:
+        """All that rules are about: the names, memory, and the tapers of a stack's tiers."""
+        numbers = {i: name for name, i in reversed([*self.dimensions.items()])}
+        outer = (numbers[i] for tiers in self.topology.stacks for i in tiers[1:])
+        return [*self.terms, _MEMORY, *(f"{quantities.TAPER.name}({name})" for name in outer)]
+
     def with_fixed_cost(self, usd: float) -> Names:
         """The same with another fixed cost (C8)."""
         cost = replace(self.terms[quantities.COST.name], constant=usd)
@@ -128,6 +135,8 @@ class _Side:
     quantity: quantities.Quantity | None = None
 
 
+_FIXES = {quantities.TAPER.name: "write taper(TIER)", "memory": "write memory <= 76 GB by itself"}
+"""How to write names that stand in no sum."""
 _COMPARE = re.compile(r"(<=|>=|==|=<|=>|<|>|=)")
 _MEMORY = "memory"
 
@@ -410,8 +419,7 @@ class _RuleParser:
         if name in self.names.ambiguous and name not in terms:
             raise self._shared(name)
         if name not in terms:
-            fix = closest_dimension(name, terms)
-            fix = "write taper(TIER)" if name == quantities.TAPER.name else fix
+            fix = _FIXES.get(name) or closest_dimension(name, self.names.known)
             wrong = self.fault(f"the name {name!r}", "expected one of this fabric", fix)
             raise UnknownName(*wrong.faults)
         self._note_quantity(side, terms[name].quantity)

@@ -13,7 +13,7 @@ from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import models
-from libra_planner.step.collectives.algorithms import real_link_slowdown
+from libra_planner.step.collectives.algorithms import own_link_factors, real_link_slowdown
 from libra_planner.step.collectives.calibrated import Calibrated, SlowedCalibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
@@ -64,6 +64,13 @@ def has_partial_groups(training: Training | ModelTraining) -> bool:
     )
 
 
+def has_slow_sends(training: Training | ModelTraining) -> bool:
+    """Whether sends to a neighbour have only some of an NPU's direct links."""
+    topology = training.network.topology
+    sends = training.sends if isinstance(training, ModelTraining) else ()
+    return any(bool(np.any(own_link_factors(topology, one.group) > 1)) for one in sends)
+
+
 def member(
     training: Training | ModelTraining, name: str, weight: float, model: models.CollectiveModel
 ) -> Member:
@@ -75,7 +82,8 @@ def member(
         For an algorithm that cannot run.
     """
     time, own_links = training.step_time(model), None
-    if not model.has_own_links and has_partial_groups(training):
+    is_slower = has_partial_groups(training) or has_slow_sends(training)
+    if not model.has_own_links and is_slower:
         balances = isinstance(model, models.Balanced)
         real = models.Balanced(models.OwnLinks()) if balances else models.OwnLinks()
         own_links = training.step_time(real)

@@ -9,13 +9,13 @@ from typing import Any
 from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
-from libra_planner.check.sends import own_link_factors
 from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User, tiers_label
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import distribution
+from libra_planner.step.collectives.algorithms import own_link_factors
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.layers import CONTENTION
 from libra_planner.step.model_training import ModelTraining

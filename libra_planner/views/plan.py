@@ -16,6 +16,7 @@ from libra_planner.step.bands import related_bands
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.step.training import has_partial_groups, has_slow_sends
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views.bought.free_ports import free_port_notes
 from libra_planner.views.bought.racks import rack_notes
@@ -24,6 +25,7 @@ from libra_planner.views.bought.whole_ports import port_notes, spare_notes
 from libra_planner.views.bought.wiring import wiring_notes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
+from libra_planner.views.training.copies import copies_notes
 from libra_planner.views.training.step import busy_notes
 
 
@@ -118,6 +120,7 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
     """What a vector takes for granted: that it is sold so, and what its plan does."""
     yield from busy_notes(problem, bandwidth_bytes_per_s)
+    yield from copies_notes(problem, bandwidth_bytes_per_s)
     yield from thin_notes(problem, bandwidth_bytes_per_s)
     yield from port_notes(problem, bandwidth_bytes_per_s)
     yield from rack_notes(problem, bandwidth_bytes_per_s)
@@ -161,10 +164,20 @@ def _result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     if real_s is not None:
         slower = real_s / evaluation.step_time_s - 1
         yield (
-            f"some parallel groups span only part of a dimension. The model grants them all "
+            f"{_granted(problem)}. The model grants them all "
             f"of its bandwidth, as LIBRA does; on their own links the step would take "
             f"{format_time(real_s)} ({slower:+.1%})"
         )
+
+
+def _granted(problem: Problem) -> str:
+    """What has fewer links than the model grants."""
+    said = []
+    if any(map(has_partial_groups, problem.step.trainings)):
+        said.append("some parallel groups span only part of a dimension")
+    if any(map(has_slow_sends, problem.step.trainings)):
+        said.append("some sends take one link or direction of an NPU's in a dimension")
+    return ", and ".join(said)
 
 
 def band_keys(band_s: tuple[float, float] | None) -> dict[str, float | None]:

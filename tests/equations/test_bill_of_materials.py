@@ -26,7 +26,6 @@ from libra_planner.procurement.bill import (
     Parts,
     Price,
     VolumeDiscount,
-    discounted_usd,
     to_cents,
     with_one_stock,
 )
@@ -41,6 +40,7 @@ from libra_planner.procurement.run import (
     training_run,
     young_interval_s,
 )
+from libra_planner.procurement.terms.discounts import discounted_usd
 from libra_planner.workload.operations import Covers
 
 SMALL = """\

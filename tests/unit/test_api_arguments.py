@@ -326,3 +326,18 @@ def test_names_that_the_package_does_not_have(name: str, meant: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; did you mean {meant}\?$"):
         getattr(lp, name)
     assert not hasattr(lp, "__nothing__")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"bandwith_GBps": [450, 50, 25]}, "did you mean bandwidth_GBps?"),
+        ({"hash": "crc32"}, "write lp.Policy('ecmp', hash='crc32') in place of its name"),
+        ({"time_limit": 5}, "write lp.Policy('ilp', time_limit_s=5) in place of its name"),
+        ({"colour": 1}, "single_failures, trace, bandwidth_GBps"),
+    ],
+)
+def test_checks_say_what_an_argument_was_meant_to_be(asked: dict, words: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        lp.load_plan("07_check").check("ecmp", **asked)
+    assert words in str(refused.value)

@@ -94,6 +94,14 @@ FAULTS = {
     "rule of zero": (("total == 500 GB/s", "dim1 >= 0"), r"got 0 without a unit .*write 0 GB/s"),
     "rule with dim5": (("total ==", "dim5 <="), r":8:5: constraints.0: got the name 'dim5'"),
     "rule typo": (("total ==", "totl =="), r"got the name 'totl'.*did you mean total\?"),
+    "rule on power": (
+        ("total == 500 GB/s", "power <= 3 MW"),
+        r"'power' .*known: .*cost, step_time, memory",
+    ),
+    "rule on twice memory": (
+        ("total == 500 GB/s", "2 * memory <= 5 GB"),
+        r"'memory' .*write memory <= 76 GB by itself",
+    ),
     "rule with =": (("total ==", "total ="), r"got '=' .*write =="),
     "rule with <": (("total ==", "total <"), r"got '<' .*write <="),
     "rule without comparison": (("total == 500 GB/s", "total"), r"got no comparison"),
@@ -441,6 +449,10 @@ WORKLOAD_FAULTS = {
     "two times": (
         (" compute_us: 10,", " compute_us: 10, compute_ms: 1,"),
         r":4:5: operations.0: got compute_us and compute_ms",
+    ),
+    "time without its unit": (
+        ("compute_us: 10", "compute: 310"),
+        r"'compute'.*mean compute_ns, compute_us, compute_ms or compute_s\?",
     ),
     "zero bytes": (
         ("shard_bytes: 1000", "shard_bytes: 0"),

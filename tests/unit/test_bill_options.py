@@ -147,6 +147,9 @@ def test_check_report_and_evaluate_take_the_links_that_were_bought(run, tmp_path
     other = run("evaluate", EXAMPLE, "--bandwidth", "450,50,20")
     assert other.code == 2
     assert "got 450,50,20 GB/s, expected one of the 18 options" in other.err
+    assert "prices: linear" not in other.err  # It would refuse the options, then the objective.
+    nearest = other.err.partition("write ")[2].partition(" ")[0]
+    assert run("evaluate", EXAMPLE, "--bandwidth", nearest).code == 0
 
 
 def test_the_frontier_is_the_options_that_none_beats(run) -> None:
@@ -337,3 +340,13 @@ def test_a_routed_design_has_the_links_of_its_option() -> None:
     assert times[1].spray_step_time_s == pytest.approx(
         float(plans[1].step_time.seconds(np.array(vector))), rel=1e-9
     )
+
+
+def test_links_that_bill_options_stand_in_place_of_are_named() -> None:
+    """The options decide: 32 ports and 100 Gbit/s change no figure, and a note says so."""
+    said = ["fabric.realization.switch_radix=32", "fabric.realization.port_speed=100Gbps"]
+    plan, plain = (plan_without_bills(EXAMPLE, words) for words in (said, []))
+    (note,) = (one for one in plan.text.notes if "bill_options" in one)
+    words = "fabric.realization.port_speed and fabric.realization.switch_radix do not count"
+    assert note == f"NICs and switches are those of bill_options: {words}; remove one of both"
+    assert not any("bill_options" in one for one in plain.text.notes)

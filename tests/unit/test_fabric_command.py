@@ -27,6 +27,7 @@ from libra_planner.units import format_usd
 from tests.checked_plans import checked, loaded, operation
 
 ONE = ("fabric", "--hosts", "64", "--nic", "400Gbps")
+SIX_PORTS = ("--wiring", "top_of_rack", "--host-ports-per-leaf", "6", "--radix", "128")
 
 
 def ports_by_switch(network: ClusterNetwork) -> dict[str, Counter[str]]:
@@ -202,6 +203,12 @@ def test_the_ports_of_a_switch_have_the_name_of_plans_too(run) -> None:
     assert small.payload != run(*ONE, "--json").payload
 
 
+def test_rails_have_the_name_that_plans_have(run) -> None:
+    rail, rail_only = (run(*ONE, "--wiring", name, "--json") for name in ("rail", "rail_only"))
+    assert rail.payload == rail_only.payload
+    assert lp.network(hosts=64, nic="400Gbps", wiring="rail").network.order.wiring == "rail_only"
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -212,7 +219,11 @@ def test_the_ports_of_a_switch_have_the_name_of_plans_too(run) -> None:
         (("--taper", "x"), ("--taper", "expected numbers")),
         (("--taper", "0.5"), ("--taper", "ratios of 1 to 1,000")),
         (("--taper", "1,2,3"), ("--taper", "one or two")),
-        (("--hosts", "100000"), ("65,536", "raise --radix or --taper")),
+        (("--hosts", "100000"), ("65,536", "write --radix 256\n")),
+        (("--hosts", "20000"), ("--radix 128 or --wiring rail_only: each is enough",)),
+        (("--hosts", "20000", "--planes", "2"), ("--radix 128 or --wiring rail_only: each",)),
+        (("--hosts", "20000", "--host-ports-per-leaf", "4"), ("write --radix 512\n",)),
+        (SIX_PORTS, ("the 6 host ports per leaf", "write --host-ports-per-leaf 8 or more, ")),
         (("--hosts", "0"), ("--hosts", "from 1")),
         (("--wiring", "ring"), ("--wiring", "rail_only")),
     ],

@@ -423,7 +423,7 @@ def test_every_design_of_a_sweep_has_its_own_best_strategy(
     ("setting", "code", "message"),
     [
         ("memory=ignore", 2, "memory: got ignore, expected nothing: a search takes what fits"),
-        ("npu=null", 2, "npu: got a plan without it, expected the step of a whole model"),
+        ("npu=null", 2, "npu: got nothing, expected the step of a whole model for a search"),
         ("global_batch=null", 2, "global_batch: got nothing"),
         ("fabric.topology=SW", 2, "fabric.topology: got 'SW'"),
         ("objective=cost", 2, "objective: got the objective cost"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.sends import neighbours
 from libra_planner.check.traffic import Members, placed_npus
 from libra_planner.errors import SpecError
+from libra_planner.evaluation import evaluate
 from libra_planner.fabric.blocks import FullyConnected, Ring, Span, Switch
 from libra_planner.fabric.cluster import ClusterOrder, cluster_network
 from libra_planner.fabric.parts import network_parts
@@ -34,6 +36,7 @@ from libra_planner.step.model_step import step_exchanges
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.views.check import CheckedPlan, check_notes
 from libra_planner.views.phases import less_hidden_lines, send_notes
+from libra_planner.views.plan import result_notes
 from libra_planner.workload.operations import Group, Send
 from libra_planner.workload.placement import placed_groups
 from tests.checked_plans import checked, loaded, operation
@@ -502,6 +505,26 @@ def test_sends_get_no_more_than_the_links_have(tmp_path: Path) -> None:
     half = replace(inner, ideal_efficiency=0.5)
     assert half.sprayed_Bps == half.bandwidth_Bps / 2
     assert half.got_Bps(np.array([0.4])) == pytest.approx([0.4 * half.bandwidth_Bps])
+
+
+def test_own_links_of_a_plan_are_those_of_its_check(tmp_path: Path) -> None:
+    """CP of 2 in a mesh of 8 sends over one of 7 links, and TP of 4 has 3 of 7: one figure."""
+    plan = {
+        "workload": "llama3-70b",
+        "parallelism": {"tp": 4, "cp": 2, "pp": 4, "dp": 4, "interleave": 5},
+        "global_batch": 64,
+        "npu": "mi300x",
+        "cost_model": "clos-2026",
+        "fabric": {"topology": "FC(8)_[SW(8)_SW(2)]", "tiers": TIERS[:3], "scale_up": "xgmi-8"},
+    }
+    path = tmp_path / "mesh.yaml"
+    path.write_text(yaml.safe_dump(plan))
+    problem, at = load_plan(path), np.array([448e9, 50e9, 50e9])
+    checked_s = link_check(problem, at).report(SPRAY).spray_step_time_s
+    found = evaluate(problem, at)
+    assert found.step_time_s < checked_s == pytest.approx(found.own_links_step_time_s, rel=1e-12)
+    said = next(note for note in result_notes(problem, found) if "own links" in note)
+    assert "of a dimension, and some sends take one link or direction of an NPU's in" in said
 
 
 def test_a_line_says_why_an_operation_adds_more_that_no_link_slows() -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import time
 from pathlib import Path
 
@@ -38,15 +39,15 @@ def test_flags_are_not_blank_and_name_what_does_not_divide(run) -> None:
     assert (result.code, "--taper: got taper 'nan', expected a number" in result.err) == (2, True)
     result = run(*asked, "--gpus", "1024", "--tp", "7")
     near = "expected a divisor of the 1,024 NPUs; write"
-    assert result.err.strip() == f"--tp: got tp 7, {near} tp 4 or 8"
+    assert result.err.strip() == f"--tp: got tp 7, {near} tp 8"
     result = run(*asked, "--gpus", "1024", "--tp", "8", "--pp", "100", "--cp", "3")
     assert sorted(result.err.splitlines()) == [
-        f"--cp: got cp 3, {near} cp 2 or 4",
-        f"--pp: got pp 100, {near} pp 64 or 128",
+        f"--cp: got cp 3, {near} cp 2 and pp 64",
+        f"--pp: got pp 100, {near} cp 2 and pp 64",
     ]
     result = run(*asked, "--gpus", "1024", "--tp", "4", "--pp", "3", "--dp", "64")
     assert result.err.strip().endswith(
-        "on 1024 NPUs, expected degrees that multiply to them; write pp 4"
+        "on 1024 NPUs, expected degrees that multiply to them; write pp 4, or gpus 768"
     )
     result = run(*asked, "--gpus", "64", "--tp", "4")
     assert "It would fit with zero: 3, or with pp: 8, dp: 2" in result.out
@@ -56,6 +57,44 @@ def test_flags_are_not_blank_and_name_what_does_not_divide(run) -> None:
         "got ep 12, expected a divisor of the 128 experts of qwen3-235b-a22b; write ep 8 or 16"
         in result.err
     )
+
+
+@pytest.mark.parametrize(
+    "degrees",
+    [
+        *("--tp 8 --pp 4", "--tp 5 --pp 4", "--tp 4 --pp 4", "--tp 3 --pp 5", "--tp 4 --pp 15"),
+        *("--tp 7", "--cp 9 --pp 11", "--tp 8 --dp 8", "--pp 61"),
+    ],
+)
+def test_degrees_and_npus_that_are_proposed_are_a_run(run, degrees: str) -> None:
+    given = {"model": "llama3-70b", "npu": "h100-sxm", "gpus": "60", "global-batch": "128"}
+    names = degrees.replace("--", "").split()
+    given |= dict(zip(names[::2], names[1::2], strict=True))
+    refused = run("train", *(f"--{name}={value}" for name, value in given.items()))
+    assert refused.code == 2
+    fix = refused.err.splitlines()[0].rpartition("; ")[2]
+    ways = [dict(re.findall(r"(tp|cp|dp|pp) (\d+)", fix))]
+    ways += [{"gpus": n} for n in re.findall(r"\d+", fix.partition("gpus ")[2])]
+    if said := re.search(r"write ([\d or]+)$", fix):
+        ways = [{"global-batch": n} for n in said[1].split(" or ")]
+    assert any(ways)
+    for way in filter(None, ways):
+        found = run("train", *(f"--{name}={value}" for name, value in {**given, **way}.items()))
+        assert found.code == 0, (fix, found.err)
+
+
+def test_what_would_fit_is_followed_to_a_run_that_fits(run) -> None:
+    """On 72 nodes of 8, experts included."""
+    asked = ["train", "--model", "qwen3-235b-a22b", "--npu", "h100-sxm", "--global-batch", "1152"]
+    found = _json(run, *asked, "--gpus", "576", "--tp", "4")
+    assert not found["fits"]
+    assert found["would_fit"]
+    for changes in found["would_fit"]:
+        given = {"tp": "4"}
+        given |= dict(re.findall(r"(\w+): (\w+)", ", ".join(changes)))
+        given.pop("sequence_parallel", None)
+        flags = [f"--{name}={value}" for name, value in given.items()]
+        assert _json(run, *asked, "--gpus", "576", *flags)["fits"], changes
 
 
 def test_the_keys_of_the_contract(run) -> None:
@@ -347,7 +386,9 @@ def test_a_name_without_its_flag(word: str, meant: str, run) -> None:
 
 
 def test_a_degree_that_is_proposed_divides_the_heads_too() -> None:
-    """63 NPUs have no TP 7 or 9 of 40 heads; 64 NPUs have TP 8."""
-    with pytest.raises(lp.SpecError, match="the 63 NPUs; write tp 1, or gpus 64"):
+    """63 NPUs have no TP of 40 heads whose replicas divide 64 sequences."""
+    with pytest.raises(lp.SpecError, match="the 63 NPUs; write gpus 32 or 64"):
         lp.train("llama2-13b", npu="h100-sxm", gpus=63, tp=8, global_batch=64)
-    assert lp.train("llama2-13b", npu="h100-sxm", gpus=64, tp=8, global_batch=64).step_time_s > 0
+    for gpus in (32, 64):
+        found = lp.train("llama2-13b", npu="h100-sxm", gpus=gpus, tp=8, global_batch=64)
+        assert found.step_time_s > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,16 +14,17 @@ from libra_planner.allowed import Each, Kind, Number, OneOf, Text, Whole
 from libra_planner.api.given import refuse_unknown, takes
 from libra_planner.api.shown import Shown
 from libra_planner.costs.quotes import Quote
-from libra_planner.errors import Place, SpecError, closest, shown
+from libra_planner.errors import Fault, Place, SpecError, closest, shown
 from libra_planner.fabric.cluster import (
     RAIL_ONLY,
+    WIRING_NAMES,
     WIRINGS,
     ClusterNetwork,
     ClusterOrder,
     cluster_network,
     grouped_network,
 )
-from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK
+from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, TOP_OF_RACK
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
 from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
@@ -45,7 +47,7 @@ OF_NETWORKS: dict[str, Kind] = {
     "nics_per_host": Whole(*allowed.NICS_PER_HOST),
     "radix": Whole(*allowed.RADIX),
     "taper": Each(Number(*allowed.TAPER)),
-    "wiring": OneOf(WIRINGS),
+    "wiring": OneOf(WIRING_NAMES),
     "planes": Whole(*allowed.PLANES),
     "reserve": Whole(*allowed.RESERVE),
     "management_links": Whole(*allowed.MANAGEMENT_LINKS),
@@ -137,13 +139,13 @@ def sized_network(
         port_Bps=_speed(port, "--port"),
         uplink_Bps=_speed(port_up, "--port-up"),
         tapers=tuple(taper),
-        wiring=wiring,
+        wiring=RAIL_ONLY if wiring == RAIL else wiring,
         n_planes=planes,
         n_reserved_hosts=reserve,
         n_management_links=management_links,
         most_hosts_per_leaf=host_ports_per_leaf,
     )
-    found = cluster_network(order)
+    found = _sized(order)
     catalogue, quotes = load_parts(parts), cluster_quotes(prices, as_of, parts)
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     named = _named(part)
@@ -153,6 +155,66 @@ def sized_network(
     rails_usd, racks = rails[1] if rails else None, priced(_on_racks(order))
     more = order.grown(1), quotes, rails_usd, groups, racks
     return Network(found, bill, transceivers_per_fibre, *more)
+
+
+def _sized(order: ClusterOrder) -> ClusterNetwork:
+    """The network of an order, or what of it has to change: nothing is proposed untried."""
+    try:
+        return cluster_network(order)
+    except SpecError as error:
+        faults = (x if x.path != "switch_radix" else _repaired(x, order) for x in error.faults)
+        raise SpecError(*faults) from None
+
+
+def _repaired(fault: Fault, order: ClusterOrder) -> Fault:
+    """A fault of a network that is too small, with options that are each enough."""
+    words = [found for several in _options(order) if (found := _first_that_joins(several))]
+    most = f"{allowed.RADIX[1]:,}"
+    fix = f"no --radix up to {most} joins them: size a smaller cluster"
+    if words:
+        *others, last = words
+        fix = f"write {', '.join(others)} or {last}: each is enough" if others else f"write {last}"
+    return replace(fault, fix=fix)
+
+
+def _first_that_joins(several: Iterable[tuple[str, ClusterOrder]]) -> str | None:
+    """The first option with which all hosts are joined."""
+    for words, order in several:
+        with suppress(SpecError):
+            cluster_network(order)
+            return words
+    return None
+
+
+def _options(order: ClusterOrder) -> Iterator[Iterable[tuple[str, ClusterOrder]]]:
+    """Other orders of the same hosts by their options, of each option the least change first."""
+    limit, first, radix = order.most_hosts_per_leaf, order.tapers[0], order.switch_radix
+    if limit is not None:
+        of_host = order.n_links_per_host // order.n_planes
+        limits = (n for n in (*_doubled(limit, radix), of_host) if n > limit)
+        tried = ((n, replace(order, most_hosts_per_leaf=n)) for n in sorted(limits))
+        yield ((f"--host-ports-per-leaf {n} or more", one) for n, one in tried)
+    more = ((n, replace(order, switch_radix=int(n))) for n in _doubled(radix, allowed.RADIX[1]))
+    yield ((f"--radix {n}", one) for n, one in more)
+    tapers = ((x, *order.tapers[1:]) for x in _doubled(first, _MOST_PROPOSED_TAPER))
+    yield ((f"--taper {','.join(f'{x:g}' for x in y)}", replace(order, tapers=y)) for y in tapers)
+    for wiring in (RAIL_OPTIMIZED, RAIL_ONLY):
+        if order.n_nics_per_host > 1 and order.wiring not in (wiring, RAIL_ONLY):
+            yield ((f"--wiring {wiring}", replace(order, wiring=wiring)),)
+
+
+def _doubled(first: float, most: float) -> Iterator[Any]:
+    """Twice a number, four times, and so on.
+
+    >>> list(_doubled(64, 512))
+    [128, 256, 512]
+    """
+    while (first := 2 * first) <= most:
+        yield first
+
+
+_MOST_PROPOSED_TAPER = 8
+"""A taper beyond it is another network: nobody builds it to join more hosts."""
 
 
 def _n_hosts(hosts: int | None, npus: int | None, npus_per_host: int) -> int:

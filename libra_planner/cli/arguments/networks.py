@@ -17,7 +17,7 @@ from libra_planner.cli.arguments.making import (
 
 def fabric() -> Arguments:
     """Of ``fabric``."""
-    from libra_planner.fabric.cluster import WIRINGS
+    from libra_planner.fabric.cluster import WIRING_NAMES
 
     taper = (
         "bandwidth down over bandwidth up of neighbouring tiers, from the leaf out: 1, or 1,7 for "
@@ -38,7 +38,7 @@ def fabric() -> Arguments:
         text("--port", "SPEED", "of a switch's port (default: a NIC's in one plane)"),
         text("--port-up", "SPEED", port_up),
         text("--taper", "T1[,T2]", taper, default="1"),
-        choice("--wiring", WIRINGS, "how leaves serve the NICs", default=WIRINGS[0]),
+        choice("--wiring", WIRING_NAMES, "how leaves serve the NICs", default=WIRING_NAMES[0]),
         number("--planes", *allowed.PLANES, planes, default=1),
         number("--reserve", *allowed.RESERVE, "positions of hosts that stay free", default=0),
         number("--management-links", *allowed.MANAGEMENT_LINKS, managers, default=0),

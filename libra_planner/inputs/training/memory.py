@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.training.rows import TrainingRun
-from libra_planner.inputs.training.strategies import run_model, run_strategy
+from libra_planner.inputs.training.strategies import refuse_undivided_batch, run_model, run_strategy
 from libra_planner.plan.architectures.names import bundled_model
 from libra_planner.workload.defaults import LibraryDefaults, library_named
 from libra_planner.workload.memory.npu import Memory, memory
@@ -53,6 +53,7 @@ def run_memory(run: TrainingRun) -> RunMemory:
     library = library_named(run.parallel_style)
     run, notes = _filled_in(run)
     strategy, further = run_strategy(run, library)
+    refuse_undivided_batch(strategy)
     found = memory(run_model(run)[0], strategy, habits=library.memory)
     return RunMemory(found, library, strategy, (*notes, *further))
 

@@ -179,13 +179,13 @@ def run_strategy(
     Raises
     ------
     SpecError
-        For degrees that do not make the NPUs, and batches that do not divide.
+        For degrees that do not make the NPUs.
     """
     tp, cp, dp, pp, of_degrees = _degrees(run, n_heads)
     zero = _zero(run, library)
     schedule, chunks, of_schedule = _schedule(run, pp)
     n_parts = pp if zero == _ALL_LAYERS else 1
-    batch, microbatch, of_batch = _batch(run, dp, n_parts, pp if chunks > 1 else 1)
+    batch, microbatch, of_batch = _batch(run, dp, n_parts)
     strategy = Strategy(
         tp=tp,
         cp=cp,
@@ -205,6 +205,20 @@ def run_strategy(
         dtype=_dtype(run.precision),
     )
     return strategy, (*of_degrees, *_defaulted(run, strategy), *of_schedule, *of_batch)
+
+
+def refuse_undivided_batch(strategy: Strategy) -> None:
+    """Refuse sequences of a step that replicas and microbatches of one strategy do not divide.
+
+    Raises
+    ------
+    SpecError
+        With numbers that the whole schedule divides.
+    """
+    one = strategy
+    n_stages = int(one.pp) if one.interleave > 1 else 1
+    if fault := batch_fault(int(one.global_batch), int(one.dp), int(one.microbatch), n_stages):
+        raise SpecError(fault)
 
 
 def _degrees(run: TrainingRun, n_heads: int | None) -> tuple[int, int, int, int, Notes]:
@@ -259,13 +273,12 @@ def _schedule(run: TrainingRun, pp: int) -> tuple[PipelineSchedule, int, Notes]:
     return PipelineSchedule.ONE_F_ONE_B, interleave, ()
 
 
-def _batch(run: TrainingRun, dp: int, n_parts: int, n_stages: int) -> tuple[int, int, Notes]:
+def _batch(run: TrainingRun, dp: int, n_parts: int) -> tuple[int, int, Notes]:
     """Sequences of a step and of a microbatch, and what was assumed.
 
     Parameters
     ----------
     n_parts : that a batch of a rank is split into: PyTorch's with FSDP into as many as stages.
-    n_stages : that have to divide the microbatches of an interleaved schedule, else 1.
     """
     batch, size = run.global_batch, run.microbatch
     notes: Notes = ()
@@ -281,9 +294,6 @@ def _batch(run: TrainingRun, dp: int, n_parts: int, n_stages: int) -> tuple[int,
     if n_parts > 1 and size > 1:
         size = max(1, size // n_parts)
         notes = (f"microbatches of {size}, of a rank's batch split over {n_parts} stages",)
-    wrong = batch_fault(batch, dp, size, n_stages)
-    if wrong is not None:
-        raise SpecError(wrong)
     return batch, size, notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -16,7 +17,7 @@ from libra_planner.optimizer.programs.plans import Plans, interval_bounds
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.quantities import names_in_rules
 from libra_planner.step.expression import Array, Mask
-from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd, time_unit
 
 AnyRule: TypeAlias = Rule | StepTimeLimit
 _R = TypeVar("_R", Rule, StepTimeLimit, AnyRule)
@@ -93,7 +94,7 @@ _OBJECTIONS = MappingProxyType(
         ),
         "no_limit": (
             "got objective cost without a step-time bound, expected one (less bandwidth is always "
-            "cheaper); add e.g. 'step_time <= 900 ms'"
+            "cheaper); add {limit}"
         ),
         "pays": (
             "got a fixed cost but no rule that bounds the bandwidth of {dims}, expected one for "
@@ -107,8 +108,7 @@ _OBJECTIONS = MappingProxyType(
         "vanishes": (
             "got performance_per_cost under rules that a network of no cost meets, with neither a "
             "fixed cost nor a step-time bound (step time x cost goes on falling as "
-            "all bandwidths shrink); add e.g. 'total == 500 GB/s', 'step_time <= 900 ms' or "
-            "fixed_cost"
+            "all bandwidths shrink); add {holds}fixed_cost"
         ),
         "gift": (
             "got bandwidth{of_dims} that costs nothing and that no rule bounds, expected a price "
@@ -117,6 +117,12 @@ _OBJECTIONS = MappingProxyType(
     }
 )
 """Why an optimum is not attained, and what to add."""
+
+_DOWNWARD = ("no_limit", "vanishes")
+"""Where a bound on the step time may be what is missing."""
+
+_ROOM = 1.1
+"""A limit on the step time that is proposed, over the least step time."""
 
 _UPWARD = ("more_is_faster", "pays", "gift")
 """Where an upper bound is what is missing."""
@@ -231,8 +237,16 @@ def openness(problem: Problem, upper: Array) -> Openness:
     return Openness(*(np.array([fact], dtype=bool) for fact in facts))
 
 
-def check_posed(problem: Problem, plans: Plans, left: Openness, upper: Array) -> None:
+def check_posed(
+    problem: Problem,
+    plans: Plans,
+    left: Openness,
+    upper: Array,
+    least_time_s: Callable[[], float],
+) -> None:
     """Refuse a problem without an optimum, but for bandwidth that costs nothing.
+
+    ``least_time_s`` gives the least step time under the rules, where a bound on it is missing.
 
     Raises
     ------
@@ -241,7 +255,8 @@ def check_posed(problem: Problem, plans: Plans, left: Openness, upper: Array) ->
     """
     for name, found in objections(plans, left).items():
         if found.any() and name != "gift":
-            raise _ill_posed(problem, name, _endless(problem, upper))
+            limit = _roomy_limit(least_time_s) if name in _DOWNWARD else ""
+            raise _ill_posed(problem, name, _endless(problem, upper), limit)
 
 
 def check_affordable(problem: Problem, left: Openness) -> None:
@@ -256,12 +271,34 @@ def check_affordable(problem: Problem, left: Openness) -> None:
         raise _ill_posed(problem, "gift", _gifts(problem))
 
 
-def _ill_posed(problem: Problem, name: str, dims: Mask) -> IllPosed:
+def _ill_posed(problem: Problem, name: str, dims: Mask, limit: str = "") -> IllPosed:
     names = ", ".join(np.array(names_in_rules(problem.topology))[dims])
     of_dims = f" of {names}" if problem.step_time_limits else ""
-    text = _OBJECTIONS[name].format(dims=names, of_dims=of_dims)
+    # The objective of a group, in the place of its time, is not what rules on step_time bound.
+    holds = f"{limit}, or " if problem.step.trainings else ""
+    text = _OBJECTIONS[name].format(dims=names, of_dims=of_dims, limit=limit, holds=holds)
     bounds = _taper_fix(problem, dims) if name in _UPWARD else ""
     return IllPosed(f"{problem.at('constraints')}{text}{bounds}")
+
+
+def _roomy_limit(least_time_s: Callable[[], float]) -> str:
+    """A rule on the step time that designs meet, as an example; without a time where none is."""
+    try:
+        return f"e.g. 'step_time <= {_roomy_time(least_time_s())}'"
+    except (Infeasible, SolverFailed):
+        return "a rule on step_time"
+
+
+def _roomy_time(least_s: float) -> str:
+    """A limit that designs meet with room to spare, in two digits.
+
+    >>> _roomy_time(0.68448), _roomy_time(7.914)
+    ('760 ms', '8.8 s')
+    """
+    unit_s, unit = time_unit(least_s)
+    value = _ROOM * least_s / unit_s
+    digit = 10.0 ** (math.floor(math.log10(value)) - 1) if value else 1.0
+    return f"{math.ceil(value / digit) * digit:g} {unit}"
 
 
 def _taper_fix(problem: Problem, dims: Mask) -> str:

@@ -26,7 +26,9 @@ _MOST_TRIED = 2000
 """Pairs of degrees that are tried; the nearest come first."""
 
 
-def change_that_stands(degrees: Mapping[str, int], n_npus: int, judge: Judge) -> str:
+def change_that_stands(
+    degrees: Mapping[str, int], n_npus: int, judge: Judge, *, untold: str = ""
+) -> str:
     """How to correct degrees, such that all checks pass: one of them, else two; empty for neither.
 
     What fits the memory goes before what does not, then that of one degree, then the nearest: dp
@@ -38,6 +40,7 @@ def change_that_stands(degrees: Mapping[str, int], n_npus: int, judge: Judge) ->
     degrees : of tp, cp, dp and pp.
     n_npus : their product, once corrected.
     judge : tells what becomes of such degrees.
+    untold : a degree that follows from the others, and is not written.
 
     Examples
     --------
@@ -51,17 +54,24 @@ def change_that_stands(degrees: Mapping[str, int], n_npus: int, judge: Judge) ->
     ...     return Standing.RUNS if one["cp"] > 1 else Standing.OVER_MEMORY
     >>> change_that_stands({"tp": 8, "cp": 1, "dp": 7, "pp": 1}, 64, long_sequences)
     'write cp 2 and dp 4; dp 8 alone does not fit the memory'
+    >>> change_that_stands({"tp": 7, "dp": 9}, 64, lambda one: Standing.RUNS, untold="dp")
+    'write tp 8'
     """
+
+    def words(change: Mapping[str, int]) -> str:
+        told = [axis for axis in DEFAULT_ORDER if axis in change and axis != untold]
+        return joined([f"{axis} {change[axis]}" for axis in told], "and")
+
     alone = [(judge({**degrees, **one}), one) for one in _of_one(degrees, n_npus)]
     if running := [one for standing, one in alone if standing == Standing.RUNS]:
-        return f"write {joined([*map(_words, running)], 'or')}"
+        return f"write {joined([*map(words, running)], 'or')}"
     over = next((one for standing, one in alone if standing == Standing.OVER_MEMORY), {})
     corrected = {**degrees, **over}
     standing, pair = _best(corrected, _of_two(corrected, n_npus), judge)
     if over and standing != Standing.RUNS:
-        return f"write {_words(over)}"
-    beside = f"; {_words(over)} alone does not fit the memory" if over else ""
-    return f"write {_words({**over, **pair})}{beside}" if pair else ""
+        return f"write {words(over)}"
+    beside = f"; {words(over)} alone does not fit the memory" if over else ""
+    return f"write {words({**over, **pair})}{beside}" if pair else ""
 
 
 def _of_one(degrees: Mapping[str, int], n_npus: int) -> list[dict[str, int]]:
@@ -116,7 +126,3 @@ def _best(
         if standing > second[0]:
             second = standing, change
     return second
-
-
-def _words(change: Mapping[str, int]) -> str:
-    return joined([f"{axis} {change[axis]}" for axis in DEFAULT_ORDER if axis in change], "and")

@@ -17,16 +17,20 @@ from libra_planner.plan.npus import (
     catalogue_npu,
     npu_kernels,
 )
+from libra_planner.plan.steps.kinds import SHARE, can_be_whole, npu_name, whole_model_like
 from libra_planner.plan.steps.repairs import Standing, change_that_stands
 from libra_planner.plan.steps.strategies import (
     DegreesSpec,
     ExchangesSpec,
+    copies_text,
     plan_strategy,
     strategy_words,
 )
 from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_transformer, transformer_spec
+from libra_planner.reading import bundled
 from libra_planner.reading.rules import MemoryLimits
+from libra_planner.step.bands import beyond_measured_chunks
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
 from libra_planner.step.limits import refuse_impossible, refuse_unplaceable_experts
@@ -38,10 +42,11 @@ from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, format_bytes
 from libra_planner.workload.clock import STEP_CONSTANTS, training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
-from libra_planner.workload.operations import Covers, Group, Workload
+from libra_planner.workload.operations import Covers, Group, Workload, communicators_from_degrees
 from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups, refuse_other_npus
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
+from libra_planner.workload.volumes import Habits
 
 
 def is_whole(entry: models.TrainingSpec) -> bool:
@@ -50,11 +55,13 @@ def is_whole(entry: models.TrainingSpec) -> bool:
     return isinstance(npu, prices.NamedNpuSpec) and npu.efficiency_fraction is None
 
 
-def misplaced_faults(entry: models.TrainingSpec) -> Iterator[Fault]:
-    """Keys of the step of a whole model in a plan without one."""
+def misplaced_faults(entry: models.TrainingSpec, path: Path | None) -> Iterator[Fault]:
+    """Keys of the step of a whole model in a plan without one, of this workload file."""
     if is_whole(entry):
         return
-    fix = "write npu: {name: h100-sxm} without efficiency_fraction, or remove it"
+    fix = "remove it"
+    if path is not None and can_be_whole(path):
+        fix = f"write npu: {npu_name(entry)} without efficiency_fraction, or remove it"
     expected = "expected it with an NPU whose kernels are known"
     degrees = entry.parallelism
     if isinstance(degrees, DegreesSpec):
@@ -112,7 +119,7 @@ class WholeStep:
         SpecError
             For a strategy that cannot run, or does not fit the fabric's dimensions.
         """
-        self._refuse_part()
+        self._refuse_part(network)
         degrees = self._degrees
         numbers, order = _numbers(degrees), degrees.order or DEFAULT_ORDER
         refuse_unplaceable_experts(self.model, network.topology, numbers, order)
@@ -122,7 +129,7 @@ class WholeStep:
             raise self._corrected(error, network.topology) from None
         library, kernels = self.library, self.kernels
         said = self.entry.exchanges or ExchangesSpec()
-        ways = said.formats(library.formats), said.habits(library.habits)
+        ways = said.formats(library.formats), self._habits
         constants = self._own.step_constants if self._own else STEP_CONSTANTS
         trained = TrainedModel(self.model, strategy, kernels, *ways, constants)
         workload = Workload(
@@ -133,8 +140,8 @@ class WholeStep:
             tokens_per_step=int(strategy.global_batch) * self.model.sequence_tokens,
         )
         named = self._npu
-        npu_name = canonical_name(named.name, named.catalogue, self.beside)
-        about = self.memory, self._npu_peak_flops, npu_name
+        name = canonical_name(named.name, named.catalogue, self.beside)
+        about = self.memory, self._npu_peak_flops, name
         found = ModelTraining(workload, trained, groups, network, *about, self.loop)
         found.refuse_unreadable_loop()
         if self._own is None:
@@ -184,14 +191,42 @@ class WholeStep:
         fits = self._memory_of(strategy).fits
         return Standing.OVER_MEMORY if fits is False else Standing.RUNS
 
-    def _refuse_part(self) -> None:
+    def _refuse_part(self, network: Network) -> None:
         """Refuse models without embedding and logits: kernels are those of a whole step (C21)."""
         if self.model.has_logits:
             return
         got = f"got {self._npu.name} without efficiency_fraction for {self.path.stem}"
         expected = "expected a model with embedding and logits: this one is part of a step"
-        fix = "train a whole model, such as 'workload: gpt3', or add efficiency_fraction"
+        fix = ", or ".join([self._whole_model(network), *self._share_of_peak(network.topology)])
         raise SpecError(Fault(got, expected, fix, "npu"))
+
+    def _whole_model(self, network: Network) -> str:
+        """A whole model for the plan, with its degrees where they suit it."""
+        name = whole_model_like(self.path)
+        fix = f"train a whole model, such as 'workload: {name}'"
+        other = replace(self, path=bundled.resolve("workloads", name, None))
+        try:
+            fits = other.training(network) and other.memory.fits is not False
+        except SpecError:
+            fits = False
+        return fix if fits else f"{fix} with 'parallelism: auto'"
+
+    def _share_of_peak(self, topology: Topology) -> Iterator[str]:
+        """An NPU and degrees for a part of a step, where these and the batch suit the fabric."""
+        share = f"{{name: {self._npu.name}, efficiency_fraction: {SHARE:g}}}"
+        npu = self._npu.model_copy(update={"efficiency_fraction": SHARE})
+        others = list(misplaced_faults(self.entry.model_copy(update={"npu": npu}), self.path))
+        tp, dp = self._degrees.tp, topology.n_npus // self._degrees.tp
+        if topology.n_npus % tp or any(not x.path.startswith("parallelism.") for x in others):
+            return
+        is_other = bool(others) or dp != self._degrees.dp
+        try:
+            communicators_from_degrees(topology, {"tp": tp, "dp": dp})
+        except SpecError:
+            return
+        if (self.entry.global_batch or dp) % dp == 0:
+            degrees = f" and parallelism: {{tp: {tp}, dp: {dp}}}" if is_other else ""
+            yield f"write npu: {share}{degrees}"
 
     @cached_property
     def _degrees(self) -> DegreesSpec:
@@ -209,6 +244,11 @@ class WholeStep:
             (fault,) = unknown_name("training library", name, list(LIBRARIES)).faults
             raise SpecError(replace(fault, path="library"))
         return LIBRARIES[name]
+
+    @property
+    def _habits(self) -> Habits:
+        """Ways of exchanges: the plan's, else the library's."""
+        return (self.entry.exchanges or ExchangesSpec()).habits(self.library.habits)
 
     @cached_property
     def _npu(self) -> prices.NamedNpuSpec:
@@ -296,6 +336,8 @@ class WholeStep:
                 "check slows the gradient of the tied embedding as the sends between stages, and "
                 "does not route it by itself"
             )
+        n_chunks = int(self.strategy.interleave) if self.strategy.pp > 1 else 1
+        found += filter(None, [beyond_measured_chunks(n_chunks)])
         if (self.entry.library or MEGATRON_CORE) == MEGATRON_CORE and self.strategy.zero > 1:
             found.append(
                 f"ZeRO {self.strategy.zero} asks for Megatron FSDP; the distributed optimizer has "
@@ -317,7 +359,10 @@ class WholeStep:
             how = f"{how}, {own.computes} with the constants of {own.label}"
         kernels = f"kernels of {name} in {named.data_type} {how}"
         has_loop = self.loop is not None
-        return (*strategy_words(self.strategy, self.library, has_loop=has_loop), kernels)
+        said = strategy_words(self.strategy, self.library, has_loop=has_loop)
+        if self.model.experts is not None and self.strategy.ep > 1:
+            said.append(copies_text(self._habits))
+        return (*said, kernels)
 
 
 _OTHERWISE = "NPUs with more memory; 'parallelism: auto' tells whether another strategy fits these"

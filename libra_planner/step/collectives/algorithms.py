@@ -131,6 +131,23 @@ def real_link_slowdown(
     return factors
 
 
+def own_link_factors(topology: Topology, group: Group) -> NDArray[np.float64]:
+    """Time of sends over the model's where links lead from NPU to NPU, shape (n_dims,).
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> own_link_factors(parse_topology("RI(4)_FC(8)_SW(4)"), Group((4, 2, 4), (1, 4, 1)))
+    array([2., 7., 1.])
+    """
+    factors = np.ones(topology.n_dims)
+    for i, dimension in enumerate(topology.dimensions):
+        if group.sizes[i] > 1:
+            span = Span(group.sizes[i], group.strides[i], dimension.size)
+            factors[i] = dimension.block.send_slowdown(span)
+    return factors
+
+
 @dataclass(frozen=True)
 class Network:
     """A fabric as collectives meet it.

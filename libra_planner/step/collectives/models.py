@@ -118,7 +118,7 @@ class Ideal(CollectiveModel):
 
 @dataclass(frozen=True)
 class OwnLinks(Ideal):
-    """:class:`Ideal`, but with the real links of partial groups (C6)."""
+    """:class:`Ideal`, but with the real links of partial groups (C6), and of sends."""
 
     has_own_links = True
 
@@ -126,6 +126,20 @@ class OwnLinks(Ideal):
         """C3's bytes, and as many more as the links that a group lacks would carry."""
         slowdown = messages.real_link_slowdown(collective, group, network.topology)
         return super().own_bytes(collective, group, network) * slowdown
+
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Bytes of a send, and as many more as the direct links beside its own would carry.
+
+        Examples
+        --------
+        >>> from libra_planner.step.collectives.algorithms import plain_network
+        >>> from libra_planner.fabric.topology import parse_topology
+        >>> mesh = plain_network(parse_topology("FC(8)_SW(4)"))
+        >>> OwnLinks().send_traffic(8.0, Group((2, 4), (4, 1)), mesh)
+        array([56.,  8.])
+        """
+        sent = super().send_traffic(n_bytes, group, network)
+        return sent * messages.own_link_factors(network.topology, group)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def _dimension_table(found: CheckedLinks) -> Table:
             "switches": lambda row: count(row[1].n_switches) if row[1].n_switches else "-",
             "cables": lambda row: count(row[1].n_cables),
             "optics": lambda row: count(row[1].n_optics),
-            "effic. %": lambda row: two_digits(float(row[0].efficiency.mean()) * 100),
+            "effic. %": lambda row: two_digits(float(row[0].share(row[0].efficiency).mean()) * 100),
             "FIM %": lambda row: two_digits(float(row[0].fim_percent.mean())),
             "floor": lambda row: two_digits(row[0].fim_floor_percent),
         },
