@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
@@ -301,6 +302,8 @@ class ComputeSpec(Model):
 
     macs_per_s: Rate | None = None
     npu: NpuSpec | None = None
+
+    example: ClassVar = MappingProxyType({"npu": NpuSpec.example})
 
     @model_validator(mode="after")
     def _exactly_one(self) -> ComputeSpec:

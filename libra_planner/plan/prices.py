@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -130,6 +130,8 @@ class NpuSpec(Model):
     peak_TFLOPps: Rate
     efficiency_fraction: Efficiency
     memory: _Memory = None
+
+    example: ClassVar = MappingProxyType({"peak_TFLOPps": 989.4, "efficiency_fraction": 0.4})
 
 
 class NpuMemorySpec(Model):

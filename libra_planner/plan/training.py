@@ -294,7 +294,7 @@ def check_bought_npu(spec: models.AnyPlanSpec, beside: Path | None = None) -> No
     bought, entries = _bought(spec), _entries(spec)
     named = [one.npu for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
     own = spec.fixed_cost.catalogue if isinstance(spec.fixed_cost, prices.FixedCostParts) else None
-    if bought is None:
+    if bought is None or has_unknown_npu(spec):  # A name that nothing has is the cause.
         return
     paid = _canonical(bought, own, beside)
     for npu in named:

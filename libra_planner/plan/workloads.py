@@ -201,10 +201,9 @@ def _transformer(name: str, spec: models.TransformerSpec, settings: PlanSettings
 
 
 def _table(name: str, spec: models.TableSpec, settings: PlanSettings) -> ops.Workload:
-    for key in ("global_batch", "npu"):
-        if getattr(settings, key) is not None:
-            expected = f"expected none: {name} lists its compute times and sizes outright"
-            raise SpecError(Fault("got a value", expected, f"remove {key}", key))
+    expected = f"expected none: {name} lists its compute times and sizes outright"
+    given = [key for key in ("global_batch", "npu") if getattr(settings, key) is not None]
+    refuse(Fault("got a value", expected, f"remove {key}", key) for key in given)
     operations = tuple(_operation(operation) for operation in spec.operations)
     notes, tokens = tuple(spec.assumptions), spec.tokens_per_step
     return ops.Workload(name, operations, notes=notes, tokens_per_step=tokens)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
-from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, ParamSpec, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticKnownError
@@ -194,6 +195,9 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    example: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Keys and values that are valid together, for messages about such a map."""
 
     def given(self, *names: str) -> list[str]:
         """Those of some keys that have a value."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -60,7 +61,7 @@ def value_fault(
     if kind == "list_type" and _is_index(document, location, error["input"]):
         return _index_of_no_list(location, error["input"], place)
     if kind == "missing":
-        fix = f"add '{location[-1]}:'"
+        fix = _added(model, location[len(key) :])
         return Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
     if kind == "value_error":
         is_text = isinstance(error["input"], str)
@@ -68,6 +69,8 @@ def value_fault(
     value, template = error["input"], _EXPECTED.get(kind)
     expected = template.format(**error.get("ctx", {})) if template else error["msg"]
     fix = _fix_of_form(document, location, value, expected)
+    if expected == "a map":
+        fix = fix or _example_map(model, location[len(key) :])
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         meant = _MEANT.get(value.casefold().strip("."), value)
@@ -125,6 +128,34 @@ _FIX_OF_MAP = {"workload": "write workload: NAME, and sequence_tokens: N beside 
 """By the key: what to write in place of a map."""
 
 
+def _added(model: type[BaseModel], key: Key) -> str:
+    """How to add a key that is missing, with a value where there is an example of one."""
+    *parents, name = key
+    around = _models_at(model, tuple(parents))
+    values = [_example(one).get(str(name)) for one in around]
+    values += [_example(one) or None for one in _nested(around, name)]
+    value = next((one for one in values if one is not None), None)
+    return f"add '{name}:'" if value is None else f"add e.g. '{name}: {_flow(value)}'"
+
+
+def _example_map(model: type[BaseModel], key: Key) -> str:
+    """A map to write in place of another value; empty where no example is known."""
+    inner = _nested(_models_at(model, key[:-1]), key[-1]) if key else []
+    found = next((_example(one) for one in inner if _example(one)), None)
+    return f"write e.g. '{key[-1]}: {_flow(found)}'" if found else ""
+
+
+def _example(model: type[BaseModel]) -> Mapping[str, Any]:
+    return getattr(model, "example", {})
+
+
+def _flow(value: Any) -> str:
+    """A value in one line of YAML."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    return f"{{{', '.join(f'{name}: {_flow(one)}' for name, one in value.items())}}}"
+
+
 def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:
     name, place, path = str(location[-1]), document.key_place(location), path_of(location)
     known = known_keys(model, location[len(key) : -1])
@@ -163,13 +194,23 @@ def path_of(key: Key) -> str:
 
 def known_keys(model: type[BaseModel], key: Key = ()) -> list[str]:
     """Known keys at a path inside a model."""
-    models: list[type[BaseModel]] = [model]
-    for part in key:
-        nested = [m.model_fields[part].annotation for m in models if part in m.model_fields]
-        found = [inner for annotation in nested for inner in _direct_models(annotation)]
-        models = found or models
+    models = _models_at(model, key)
     fields = (field for found_model in models for field in found_model.model_fields.items())
     return list(dict.fromkeys(field.alias or name for name, field in fields))
+
+
+def _models_at(model: type[BaseModel], key: Key) -> list[type[BaseModel]]:
+    """What may stand at a path inside a model; those around it where no model does."""
+    models: list[type[BaseModel]] = [model]
+    for part in key:
+        models = _nested(models, part) or models
+    return models
+
+
+def _nested(models: Sequence[type[BaseModel]], name: str | int) -> list[type[BaseModel]]:
+    """What may stand under a key of some models."""
+    found = [m.model_fields[str(name)].annotation for m in models if name in m.model_fields]
+    return [inner for annotation in found for inner in _direct_models(annotation)]
 
 
 def _direct_models(annotation: Any) -> list[type[BaseModel]]:

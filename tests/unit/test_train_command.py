@@ -83,6 +83,20 @@ def test_degrees_and_npus_that_are_proposed_are_a_run(run, degrees: str) -> None
         assert found.code == 0, (fix, found.err)
 
 
+def test_what_would_fit_is_followed_to_a_run_that_fits(run) -> None:
+    """On 72 nodes of 8, experts included."""
+    asked = ["train", "--model", "qwen3-235b-a22b", "--npu", "h100-sxm", "--global-batch", "1152"]
+    found = _json(run, *asked, "--gpus", "576", "--tp", "4")
+    assert not found["fits"]
+    assert found["would_fit"]
+    for changes in found["would_fit"]:
+        given = {"tp": "4"}
+        given |= dict(re.findall(r"(\w+): (\w+)", ", ".join(changes)))
+        given.pop("sequence_parallel", None)
+        flags = [f"--{name}={value}" for name, value in given.items()]
+        assert _json(run, *asked, "--gpus", "576", *flags)["fits"], changes
+
+
 def test_the_keys_of_the_contract(run) -> None:
     found = _json(run, *ONE)
     keys = {"step_time_s", "model_tflops_per_gpu", "hardware_tflops_per_gpu", "mfu"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,44 @@ def test_global_batch_overrides_libras_own_batch() -> None:
     assert own.operations == same.operations
     assert half.compute_s == pytest.approx(own.compute_s / 2, rel=1e-4)
     assert (own.n_sequences, half.n_sequences) == (8192, 4096)
+
+
+SMALL = """\
+kind: transformer
+source: own
+architecture: {n_layers: 2, hidden: 4096, n_heads: 32, sequence_tokens: 4096}
+compute: {macs_per_s: 1e14}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\ncompute: {macs_per_s: 1e14}", ""),
+        ("{macs_per_s: 1e14}", ""),
+        ("{macs_per_s: 1e14}", "{npu: h100-sxm}"),
+        ("sequence_tokens: 4096}", "sequence_tokens: 4096, experts: 8}"),
+    ],
+)
+def test_maps_that_are_proposed_for_a_workload_file_are_valid(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(SMALL.replace(old, new))
+    with pytest.raises(SpecError) as caught:
+        load_transformer(path)
+    (fault,) = caught.value.faults
+    key, _, value = re.search(r"'(\w+): (\{.*\})'", fault.fix).group().strip("'").partition(": ")
+    text = re.sub(rf"\b{key}: (?!\{{macs)[^,}}\n]*", f"{key}: {value}", SMALL.replace(old, new))
+    path.write_text(text if key in text else f"{text}{key}: {value}\n")
+    assert load_transformer(path).n_layers == 2
+
+
+def test_all_that_a_table_does_not_take_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    row = "{layer: a, phase: forward, compute_ms: 1}"
+    path.write_text(f"kind: table\nsource: own\noperations: [{row}]\n")
+    with pytest.raises(SpecError) as caught:
+        load_workload(path, PlanSettings(1, 4, 8, NPU))
+    assert [fault.fix for fault in caught.value.faults] == ["remove global_batch", "remove npu"]
+    assert load_workload(path, PlanSettings(1, 4)).operations

@@ -24,7 +24,9 @@ from libra_planner.plan.npus import (
     npu_kernels,
     npu_named,
 )
+from libra_planner.plan.steps.strategies import copies_text
 from libra_planner.plan.systems import System
+from libra_planner.step.bands import beyond_measured_chunks
 from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
@@ -40,6 +42,7 @@ from libra_planner.workload.defaults import (
 )
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.memory.activations import recomputes_up_projections
+from libra_planner.workload.memory.fitting import Suggestion
 from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.memory.stages import has_equal_chunks
 from libra_planner.workload.operations import Covers, Workload
@@ -102,12 +105,25 @@ class PlannedRun:
         """Whether an NPU holds it."""
         return bool(self.memory.fits(self.npu_memory_bytes))
 
+    @property
+    def would_fit(self) -> tuple[Suggestion, ...]:
+        """Changes that make it fit and run on the same fabric; none where it fits."""
+        return self.memory_use.fixes(self._stands)
+
+    def _stands(self, strategy: Strategy) -> bool:
+        try:
+            refuse_impossible(self.model, strategy)
+            refuse_unschedulable(strategy)
+            placed_groups(self.fabric.network.topology, _degrees(strategy))
+        except SpecError:
+            return False
+        return True
+
     @cached_property
     def training(self) -> ModelTraining:
         """The model on the fabric."""
         one, network = self.strategy, self.fabric.network
-        degrees = {axis: int(getattr(one, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
-        groups = placed_groups(network.topology, degrees)
+        groups = placed_groups(network.topology, _degrees(one))
         batch = int(one.global_batch)
         tokens = batch * self.model.sequence_tokens
         workload = Workload(self.model.name, (), batch, covers=Covers.STEP, tokens_per_step=tokens)
@@ -163,6 +179,10 @@ class PlannedRun:
         """Model FLOP/s over the dense peak of the data type."""
         peak = self.npu.peak_TFLOPps[self.strategy.dtype] * FLOPS_PER_TFLOPS
         return self.model_flops_per_gpu(attention) / peak
+
+
+def _degrees(strategy: Strategy) -> dict[str, int]:
+    return {axis: int(getattr(strategy, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
 
 
 def planned_run(
@@ -252,16 +272,18 @@ def _refuse_unplaced(run: PlannedRun) -> None:
 
 def _of_chunks(trained: TrainedModel) -> Notes:
     model, one = trained.model, trained.strategy
-    if has_equal_chunks(model.n_layers, one.pp, one.interleave):
-        return ()
-    return (f"{one.interleave} chunks do not divide the layers of a stage: counted as equal",)
+    beyond = beyond_measured_chunks(int(one.interleave)) if one.pp > 1 else ""
+    uneven = f"{one.interleave} chunks do not divide the layers of a stage: counted as equal"
+    is_equal = has_equal_chunks(model.n_layers, one.pp, one.interleave)
+    return tuple(filter(None, ("" if is_equal else uneven, beyond)))
 
 
 def _of_experts(trained: TrainedModel) -> Notes:
     if trained.model.experts is None:
         return ()
     more = f"{trained.constants.imbalance - 1:.0%}"
-    return (f"no token is dropped, and the busiest rank of experts has {more} more than the mean",)
+    even = f"no token is dropped, and the busiest rank of experts has {more} more than the mean"
+    return (even, copies_text(trained.habits)) if trained.strategy.ep > 1 else (even,)
 
 
 def _refuse_other(system: System | None, npu_name: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -48,6 +49,8 @@ class ExpertsSpec(Model):
     topk: Count
     width: Count
     shared_width: Width = 0
+
+    example: ClassVar = MappingProxyType({"n": 8, "topk": 2, "width": 14336})
 
     @model_validator(mode="after")
     def _topk_of_n(self) -> ExpertsSpec:

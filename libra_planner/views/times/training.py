@@ -64,7 +64,7 @@ def training_payload(run: PlannedRun, attention: AttentionFlops = "full") -> dic
         "memory_GB": float(run.memory.total_bytes) / BYTES_PER_GB,
         "npu_memory_GB": run.npu_memory_bytes / BYTES_PER_GB,
         "fits": run.fits,
-        "would_fit": [list(one.changes) for one in run.memory_use.fixes()],
+        "would_fit": [list(one.changes) for one in run.would_fit],
         "memory_parts_GB": {name: n / BYTES_PER_GB for name, n in memory_parts(run.memory)},
         "split_s": dict(run.split_s),
         "notes": [*run.notes],
@@ -214,7 +214,7 @@ def _verdict(run: PlannedRun) -> str:
     of = f"the {room / BYTES_PER_GB:,.1f} GB of an NPU"
     if run.fits:
         return f"{needed / BYTES_PER_GB:,.1f} GB{stage} fits {of}"
-    fixes = [" and ".join(one.changes) for one in run.memory_use.fixes()]
+    fixes = [" and ".join(one.changes) for one in run.would_fit]
     would = ", or with ".join(fixes) or "NPUs with more memory, or more NPUs"
     over = (needed - room) / BYTES_PER_GB
     return (
