@@ -96,8 +96,8 @@ class Points:
         is_sample = answer is None and len(rows) < results.n_rows
         work, units = tuple(x for x in apart if x in varied), axis_units(results)
         named = results.plan_cost, results.cost_name, tuple(tier_names(results))
-        wrong = {"over_rule": results.over_rule, "over_server": results.over_server}
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named, **wrong)
+        found = cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named)
+        return replace(found, over_rule=results.over_rule, over_server=results.over_server)
 
     @property
     def works(self) -> list[dict[str, Any]]:
