@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Input, TextArea
 
+from libra_planner.reading import bundled
 from libra_planner.sweeps.results import Results
 from libra_planner.tui.dialogs import Panel, Question
 from libra_planner.tui.pictures.plot import PointPlot
@@ -384,3 +386,23 @@ def test_rows_stand_in_the_order_of_the_command(tmp_path: Path) -> None:
     assert (found.time, found.cost) == ("billed_seconds_per_sequence", "bill_usd")
     (best,) = sweeping.best_so_far(folder, lambda *_: None)
     assert f"(row {usual.dicts()[0]['row']})" in best
+
+
+def test_a_sweep_of_nics_has_their_bills_and_what_to_know_of_them(tmp_path: Path) -> None:
+    """By linear prices twice the speed is twice the price: whole parts say otherwise."""
+    path = tmp_path / "plan.yaml"
+    text = bundled.example("08_rails").read_text()
+    path.write_text(text)
+    file, folder = tmp_path / "sweep.yaml", tmp_path / "sweep"
+    file.write_text(re.sub(r"taper: .*", "taper: [2]", sweeping.template(path)))
+    assert command("sweep", "run", file, "-o", folder).code == 0
+    found = sweeping.page(folder, "all", 0, lambda *_: None)
+    assert found.cost == "bill_usd"
+    rows = found.answer.dicts()
+    settings = ("--set", "constraints=[leaf <= 50 GB/s, taper(spine) == 2]")
+    (row,) = [row for row in rows if row["speed"] == 50]
+    asked = json.loads(command("optimize", path, *settings, "--json").out)
+    assert row["bill_fabric_usd"] == pytest.approx(asked["bill_fabric_usd"], abs=0.01)
+    said = sweeping.remarks(folder, lambda *_: None)
+    assert said.startswith(f"sweep show {folder} --remarks tells all. Remarks: ")
+    assert sweeping.remarks(tmp_path, lambda *_: None) == ""

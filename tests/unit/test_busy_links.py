@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
+import numpy as np
 import pytest
 
 import libra_planner as lp
 from libra_planner.api.designs import Evaluated
+from libra_planner.check.rings import slowed_by_meeting
 from libra_planner.cli.main import main
 from libra_planner.errors import Place, SpecError, UnitError
 from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
@@ -50,6 +53,47 @@ def test_leaves_of_one_switch_offer_no_choice() -> None:
     vector = [450e9, 1e9, 50e9]
     assert plan.step.busy_s(vector)[1] / float(plan.step_time.seconds(vector)) > 0.3
     assert list(busy_notes(plan, vector)) == []
+
+
+EXPERTS = {
+    "workload": "qwen3-30b-a3b",
+    "global_batch": 512,
+    "fabric.topology": "SW(8)_[SW(32)_SW(2)]",
+    "parallelism": {"tp": 1, "pp": 1, "dp": 512, "ep": 16, "etp": 1, "zero": 1},
+    "constraints": [],
+}
+"""Two rings of gradients cross from each leaf of a rail to the other one."""
+HALVES = "halves a whole ring where two flows meet on an uplink: with both the step would take "
+
+
+def test_rings_that_wait_for_two_flows_on_an_uplink_are_told() -> None:
+    """They send little over the spines, and check finds them twice as long; none with 16 pairs."""
+    given = [450.0, 50.0, 12.5]
+    for pairs, is_told in ((1, True), (16, False)):
+        plan = lp.load_plan(PLAN, {**EXPERTS, "fabric.realization": {"queue_pairs": pairs}})
+        thin_s, step_s = (
+            float(plan.step_time.seconds([450e9, 50e9, x])) for x in (12.5e9 / 3.5, 12.5e9)
+        )
+        assert thin_s < 1.05 * step_s
+        notes = list(busy_notes(plan, [1e9 * one for one in given]))
+        assert [HALVES in one for one in notes] == [True] * is_told
+        found = plan.check(bandwidth_GBps=given, seeds=2).to_dict()
+        mean_s = found["effective_step_time_s"]["mean"]
+        assert (mean_s > 1.05 * step_s) == is_told
+        if is_told:
+            told_s = float(re.search(rf"{HALVES}([0-9.]+) ms", notes[0])[1]) / 1e3
+            assert told_s == pytest.approx(mean_s, rel=0.03)
+
+
+def test_a_ring_whose_flows_leave_a_leaf_alone_waits_for_none() -> None:
+    """All NPUs of a leaf are in one ring: one flow leaves it."""
+    plan = lp.load_plan(PLAN)
+    vector = np.array([450e9, 50e9, 6.25e9])
+    assert slowed_by_meeting(plan, vector) is plan.step
+    found = plan.check(bandwidth_GBps=[450, 50, 6.25], seeds=2).to_dict()
+    rings = [one["slowdown"] for one in found["phases"] if one["algorithm"] == "ring"]
+    assert rings
+    assert max(one if isinstance(one, float) else one["mean"] for one in rings) < 1.05
 
 
 def test_it_is_the_first_note() -> None:

@@ -52,6 +52,7 @@ class SweepPane(Pane):
     _page: sweeps.Page | None = None
     _shown: Path | None = None  # Whose results the table shows.
     _page_text = ""
+    _remarks = ""  # On the results that are shown.
     _view, _number = sweeps.VIEWS[0], 0
     _plan: Path | None = None  # That the sweep was begun for.
     _own: str | None = None  # What the editor was given; another text is a person's.
@@ -94,7 +95,8 @@ class SweepPane(Pane):
         self.query_one("#sweep-best", Static).update(Text(text))
 
     def _page_line(self, text: str) -> None:
-        self.query_one("#sweep-page", Static).update(Text(text))
+        lines = [text, self._remarks] if self._remarks else [text]
+        self.query_one("#sweep-page", Static).update(Text("\n".join(lines)))
 
     def show_session(self) -> None:
         said = []
@@ -138,6 +140,7 @@ class SweepPane(Pane):
         self._say_best(())
         if is_run:
             self._load_page()
+            self._load_remarks()
         if not file.exists() or not self._is_unedited:
             return f"{folder.name} has results: v shows them" if is_run else _HINT
         try:
@@ -205,6 +208,7 @@ class SweepPane(Pane):
             self._say_best(found[1], "Best for")
             if self._folder == folder:
                 self._load_page()
+                self._load_remarks()
 
         self.begin("sweep", "sweep", call=call, done=done)
 
@@ -268,10 +272,25 @@ class SweepPane(Pane):
         call = partial(run_apart, partial(sweeps.page, folder, view, number))
         self.begin("page", "", call=call, done=partial(self._show_page, folder))
 
+    def _load_remarks(self) -> None:
+        """Have it said under the rows what has to be known of them."""
+        folder = self._folder
+
+        def show(text: str) -> None:
+            if self._folder == folder:
+                self._remarks = text
+                if not self.runs("page"):
+                    self._page_line(self._page_text)
+
+        call = partial(run_apart, partial(sweeps.remarks, folder))
+        self.begin("remarks", "", call=call, done=show)
+
     def _clear_page(self, text: str = "") -> None:
         """Show no rows, and that text under them."""
         self.cockpit.workshop.cancel("page")
+        self.cockpit.workshop.cancel("remarks")
         self._page, self._shown, self._number, self._page_text = None, None, 0, text
+        self._remarks = ""
         self.query_one(RowTable).show((), ())
         self._page_line(text)
         self._draw()

@@ -133,12 +133,15 @@ _BOUND = re.compile(
 )
 """One name, its bound and the bound's unit."""
 _TAPERS = "[1, 2, 4, 8]"
+_BILLED = "step_time_s, cost_usd, bandwidth, bill_usd, bill_fabric_usd, message"
+"""Columns of a sweep of networks: by the plan's prices, and in whole parts."""
 
 
 def template(plan: Path) -> str:
     """A sweep of a plan to begin with: over its budget, or the speed and taper of its network.
 
-    All rules of the plan stay; what an axis replaces in them stands in braces.
+    All rules of the plan stay; what an axis replaces in them stands in braces. Networks that are
+    built of parts get their bill, too.
     """
     document = plan_document(plan, ())
     value = document.value if document and isinstance(document.value, dict) else {}
@@ -157,13 +160,16 @@ def template(plan: Path) -> str:
     elif not axes:
         axes = {"budget": f"{_steps(1000.0)}  # GB/s"}
         keys = {"constraints": [*rules, "total == {budget} GB/s"]}
+    # By linear prices NICs of other speeds come in another order than by whole parts.
+    is_of_parts = bool(links) and value.get("prices") != "bill" and "budget" not in axes
+    columns = f"columns: [{_BILLED}]\n" if is_of_parts else ""
     lines = (f"  {key}: {json.dumps(one, ensure_ascii=False)}\n" for key, one in keys.items())
     return (
         "# Axes replace {names} below; any key of the plan can be one.\n"
         f"base: {real_path(plan)}\n"
         f"axes:\n{''.join(f'  {name}: {one}{chr(10)}' for name, one in axes.items())}"
         f"set:\n{''.join(lines)}"
-        f"objective: [{value.get('objective', 'performance')}]\n"
+        f"objective: [{value.get('objective', 'performance')}]\n{columns}"
     )
 
 
@@ -310,7 +316,7 @@ def state_text(event: Mapping[str, Any]) -> str:
 
 def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     """The best design of each objective of what is there, in words; empty if nothing is yet."""
-    from libra_planner.views.sweeps.points import axis_units
+    from libra_planner.views.sweeps.values import axis_units
 
     try:
         results = Results.at(folder, None)  # Ranked as the commands rank it.
@@ -328,7 +334,7 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     SpecError
         For a folder without results.
     """
-    from libra_planner.views.sweeps.points import axis_units
+    from libra_planner.views.sweeps.values import axis_units
 
     results, best = Results.at(folder, None), None
     if view != "all":
@@ -351,6 +357,16 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
         ranking = "", results.cost_column
     axes = tuple(results.axes), axis_units(results)
     return Page(view, number, n_pages, answer, *axes, cloud, *ranking, results.plan_cost)
+
+
+def remarks(folder: Path, _progress: Report) -> str:
+    """What ``sweep show`` remarks on results, in a line; empty where nothing can be read."""
+    from libra_planner.views.sweeps.remarks import folded
+
+    with contextlib.suppress(PlannerError):
+        if text := " ".join(folded(Results.at(folder, None), "")):
+            return f"sweep show {folder} --remarks tells all. {text.rstrip()}"
+    return ""
 
 
 def plan_of_row(

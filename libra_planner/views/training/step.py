@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.rings import slowed_by_meeting
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE, Share
@@ -131,17 +132,20 @@ def busy_words(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     chosen, step_s = _chosen(problem), float(problem.step_time.seconds(vector))
     slowed = vector.copy()
     slowed[chosen] /= MOST_STRETCH
-    stretched_s = float(problem.step_time.seconds(slowed))
+    thin_s = float(problem.step_time.seconds(slowed))
+    stretched_s = float(slowed_by_meeting(problem, vector).time.seconds(slowed)) if chosen else 0.0
     shares, labels = problem.step.busy_s(vector) / step_s, problem.topology.labels
-    busy = [(labels[dim], shares[dim]) for dim in chosen if shares[dim] > _IDLE]
+    busy = [f"{labels[dim]} is busy for {shares[dim]:.0%}" for dim in chosen if shares[dim] > _IDLE]
     if not busy or stretched_s < (1 + LEAST_LONGER) * step_s:
         return ""
-    first, *others = [f"{label} is busy for {share:.0%}" for label, share in busy]
+    first, *others = busy
     listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
+    longer = f"the step would take {format_time(stretched_s)} ({stretched_s / step_s - 1:+.0%})"
+    is_ring = stretched_s > (1 + LEAST_LONGER) * thin_s
+    then = f"{RINGS}: with both" if is_ring else f"; at {MOST_STRETCH}-fold"
     return (
         f"{listed} of the step in the model: ECMP often stretches such traffic 1.3- to "
-        f"{MOST_STRETCH}-fold; at {MOST_STRETCH}-fold the step would take "
-        f"{format_time(stretched_s)} ({stretched_s / step_s - 1:+.0%})"
+        f"{MOST_STRETCH}-fold{then} {longer}"
     )
 
 
@@ -167,6 +171,8 @@ ON_LINKS = "--routing ecmp"
 """Options of ``optimize`` that choose a design for its links."""
 MOST_STRETCH = 3.5
 """Times of sprayed packets that hashed flows of a step often take at the most."""
+RINGS = ", and halves a whole ring where two flows meet on an uplink"
+"""Words for what waits over leaves and spines for flows that share an uplink."""
 LEAST_LONGER = 0.05
 """Part of a step by which that has to lengthen it to be worth a note."""
 
