@@ -25,15 +25,16 @@ from libra_planner.step.collectives.measured import (
     LARGE_BYTES,
     RANGES,
     SCALE_UPS,
+    TOLD_NODE,
     Constants,
     Ranks,
+    TOLD_BUS_Bps,
     measured_time_s,
     sent_bytes,
 )
 from libra_planner.studies.kernel_fits import halves_errors as kernel_halves_errors
 from libra_planner.studies.kernel_fits import held_out_errors as kernel_held_out_errors
 from libra_planner.studies.step_fits import held_out_errors as step_held_out_errors
-from libra_planner.workload.operations import CollectiveKind
 from tests.oracles.test_measured_collectives import RUNS
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -84,9 +85,9 @@ REASONS = {
     "vtrain_v100_ar_2": "two V100 that one link joins copy less than the law says",
 }
 UNLOGGED = """
-A figure without a log or a size is not scored: 8 B200 in one node reach more than 830 GB/s of bus bandwidth in an all-reduce
+A figure without a log or a size is not scored: 8 B200 in one node reach more than {most:.0f} GB/s of bus bandwidth in an all-reduce
 ([NVIDIA/nccl issue 1807](https://github.com/NVIDIA/nccl/issues/1807), NCCL 2.27). The law says {big:.0f} GB/s at 16 GiB, {less:.0%} less, and {small:.0f} GB/s at 512 MiB, where
-704 GB/s were measured. One share stands for all of Blackwell, from 4 to 72 GPUs. Where a node of B200 decides, `calibrate` it with runs of your own.
+{told:.0f} GB/s were measured. One share stands for all of Blackwell, from 4 to 72 GPUs. Where a node of B200 decides, `calibrate` it with runs of your own.
 """
 
 
@@ -154,12 +155,13 @@ def _figures(errors: np.ndarray) -> str:
 
 def _unlogged() -> str:
     """What is said of 8 B200, beside the law."""
-    node, kind = Ranks(SCALE_UPS["B200"]), CollectiveKind.ALL_REDUCE.value
-    sizes = (2.0**34, 2.0**29)
-    big, small = (
-        sent_bytes(kind, size, node.n) / measured_time_s(kind, size, node) / 1e9 for size in sizes
+    npu, kind, _ = TOLD_NODE
+    node, (told, most) = Ranks(SCALE_UPS[npu]), (x / 1e9 for x in TOLD_BUS_Bps.values())
+    small, big = (
+        sent_bytes(kind, size, node.n) / measured_time_s(kind, size, node) / 1e9
+        for size in TOLD_BUS_Bps
     )
-    return UNLOGGED.format(big=big, less=1 - big / 830, small=small)
+    return UNLOGGED.format(big=big, less=1 - big / most, small=small, told=told, most=most)
 
 
 def _outlier_rows(used: Constants) -> Iterator[str]:

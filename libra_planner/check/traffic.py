@@ -586,6 +586,8 @@ def fastest(times: Mapping[Way, float]) -> Way:
 def busy_s(problem: Problem, users: Sequence[User], key: PhaseKey, bandwidth_Bps: float) -> float:
     """For how long collectives keep a dimension busy in a step (C4).
 
+    Of what is at the same time part of another collective there, that one alone counts (C16).
+
     Parameters
     ----------
     problem : the plan.
@@ -596,6 +598,7 @@ def busy_s(problem: Problem, users: Sequence[User], key: PhaseKey, bandwidth_Bps
     return sum(
         one.count * (n_bytes / bandwidth_Bps + latency_s)
         for one in users
+        if isinstance(one, Send) or key[0] or not one.spreads_elsewhere
         for n_bytes, latency_s in [_load(problem, one, key)]
     )
 

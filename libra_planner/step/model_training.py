@@ -58,12 +58,16 @@ class ModelTraining(Frozen):
     @cached_property
     def communications(self) -> tuple[work.Communication, ...]:
         """The distinct collectives of a step; without sends from one rank to the next."""
-        found: dict[tuple[work.Phase, work.Collective, work.Group], int] = {}
+        found: dict[tuple[work.Phase, work.Collective, work.Group, bool], int] = {}
         for phase, one in self._exchanges():
-            for part, group in parts(one, self.groups[one.axis]):
-                key = phase, part, group
+            for i, (part, group) in enumerate(parts(one, self.groups[one.axis])):
+                key = phase, part, group, i > 0
                 found[key] = found.get(key, 0) + round(float(one.count)) * (group.n_npus > 1)
-        return tuple(work.Communication(*key, count) for key, count in found.items() if count)
+        return tuple(
+            work.Communication(*key, count, elsewhere)
+            for (*key, elsewhere), count in found.items()
+            if count
+        )
 
     @cached_property
     def sends(self) -> tuple[work.Send, ...]:

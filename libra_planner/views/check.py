@@ -170,7 +170,8 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
 
 def check_notes(checked: CheckedPlan) -> Iterator[str]:
     """What a check takes for granted, worth printing beside it; what may change a design first."""
-    yield from in_order(_check_notes(checked))
+    of_tokens = copies_notes(checked.links.problem, checked.links.bandwidth_Bps)
+    yield from in_order([*of_tokens, *_check_notes(checked)])
 
 
 def _check_notes(checked: CheckedPlan) -> Iterator[str]:
@@ -199,7 +200,6 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"{n_sharing} NPUs share an address; each of their queue pairs has a source port of "
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
-    yield from copies_notes(checked.links.problem, checked.links.bandwidth_Bps)
     yield from link_notes(problem, design)
     yield from send_notes(problem.topology, problem.step.sends, checked.report)
     keys = (key for key in checked.report.keys if checked.links.phase(key).n_rails > 1)

@@ -413,12 +413,15 @@ class Communication:
     collective : pattern, size and parallel group.
     group : the communicator.
     count : how often it runs in a step.
+    spreads_elsewhere : whether another collective that runs at the same time is what the innermost
+        dimension carries of it: of copies of tokens between nodes, which their links spread (C16).
     """
 
     phase: Phase
     collective: Collective
     group: Group
     count: int
+    spreads_elsewhere: bool = False
 
     @property
     def label(self) -> str:

@@ -355,3 +355,27 @@ def test_a_range_of_a_measured_time_is_said_to_be_a_mean_error(run) -> None:
     ends = " to ".join(format_time(found[key]) for key in ("time_s_low", "time_s_high"))
     shown = " ".join(run(*asked).out.split())
     assert f"measured times of its kind are {error:.0%} off on average: {ends}. Single" in shown
+
+
+@pytest.mark.parametrize(("size", "told_Bps"), [("512MiB", 704e9), ("16GiB", 830e9)])
+def test_what_is_told_of_a_node_of_b200_stands_beside_the_law(size, told_Bps, run) -> None:
+    """Bus bandwidth of 2 m 7/8 over the time, beyond the range of the law."""
+    asked = ("collective", "--system", "b200-sxm", "--kind", "all-reduce", "--size", size)
+    found = run(*asked, "--json").payload
+    told_s = 2 * found["size_bytes"] * 7 / 8 / told_Bps
+    assert told_s < found["time_s_low"]
+    [note] = found["notes"]
+    assert f": {format_time(told_s)} here, below the range (docs/accuracy.md)" in note
+    assert f"up to {found['time_s'] / told_s - 1:.0%} more bandwidth" in note
+
+
+@pytest.mark.parametrize(
+    "other",
+    [("--system", "h100-sxm"), ("--size", "64MiB"), ("--kind", "all-gather"), ("--nodes", "2")],
+)
+def test_it_is_told_of_no_other_collective(other, run) -> None:
+    given = {"--system": "b200-sxm", "--kind": "all-reduce", "--size": "1GiB", "--nodes": "1"}
+    flags = [text for pair in (given | dict([other])).items() for text in pair]
+    assert "more bandwidth than this law" not in str(
+        run("collective", *flags, "--json").payload["notes"]
+    )

@@ -629,6 +629,32 @@ def test_a_check_has_the_band_of_the_plan_around_its_own_time(tmp_path: Path) ->
     assert report.band_s == pytest.approx((low * step_s, high * step_s), rel=1e-9)
 
 
+@pytest.mark.parametrize("ep", [8, 16, 32])
+def test_links_of_a_node_spread_all_copies_once_however_many_nodes(tmp_path: Path, ep: int) -> None:
+    """The worked example of C16: 8 copies on 8 B200 take 0.283 ms; NICs of two nodes 0.594 ms."""
+    keys = ["workload=deepseek-v3", "npu=b200-sxm", "fabric.scale_up=nvlink5-8", "memory=ignore"]
+    keys += [f"parallelism={{tp: 2, pp: 4, dp: 256, ep: {ep}}}", "fidelity=calibrated"]
+    problem, bandwidth = _plan(tmp_path, *keys), np.array([900e9, 50e9, 25e9])
+    copies_bytes = 8 * 4096 * 7168 * 2 / 2
+    n = sum(
+        one.count
+        for one in problem.step.communications
+        if one.collective.group == "ep" and one.collective.size_bytes == copies_bytes
+    )
+    choices = link_check(problem, bandwidth).report(Policy("spray")).choices
+    told = {
+        one.stage.dim: one.time_s / n
+        for one in choices
+        if any("ep" in user.label for user in one.users)
+    }
+    node_s = copies_bytes * (7 / 8 + 0.49 / 8) / (0.863 * 900e9)
+    assert node_s == pytest.approx(0.283e-3, rel=1e-3)
+    assert told[0] == pytest.approx(node_s, rel=1e-3)
+    if ep == 16:
+        nics_s = copies_bytes * 2 * (1 - 0.5**8) / 8 / 2 / (0.984 * 50e9)
+        assert (nics_s, told[1]) == (pytest.approx(0.594e-3, rel=1e-3),) * 2
+
+
 def test_gradients_alone_on_a_network_take_their_bytes_and_no_more(tmp_path: Path) -> None:
     """Hidden behind less compute than they take: T is their time, whatever the share (C17).
 

@@ -27,11 +27,13 @@ from libra_planner.plan.steps.notes import extrapolated
 from libra_planner.plan.systems import Origin, Refits, is_system_file, load_system, system_text
 from libra_planner.step.collectives.measured import (
     INFINIBAND,
+    PUBLISHED,
     NicsUnknown,
     Ranks,
     extrapolations,
     measured_npu,
     scale_up,
+    told_faster_fraction,
 )
 from libra_planner.units import GBIT_PER_S_BPS, format_bytes, format_time
 from libra_planner.views.cells import Block
@@ -170,7 +172,21 @@ def answered_collective(
         notes = (_NO_TAPER, *notes)
     with located("--kind"):
         named = runs.kind_named(kind)
-    return SystemCollective(runs.Run(named, size_bytes, ranks, **law), notes)
+    run = runs.Run(named, size_bytes, ranks, **law)
+    return SystemCollective(run, (*_told_notes(npu, run), *notes))
+
+
+def _told_notes(npu: str, run: runs.Run) -> Iterator[str]:
+    """What is told of such a run beyond the published law, of whose fit it is no part."""
+    if run.constants != PUBLISHED:
+        return
+    more = told_faster_fraction(measured_npu(npu), run.kind, run.ranks, run.size_bytes)
+    if more:
+        least = format_time(run.time_s / (1 + more))
+        yield (
+            f"{run.ranks.n} {measured_npu(npu)} in one node were told to reach up to {more:.0%} "
+            f"more bandwidth than this law: {least} here, below the range (docs/accuracy.md)"
+        )
 
 
 @takes(OF_SYSTEMS)

@@ -369,6 +369,39 @@ def scale_up(name: str) -> ScaleUp:
     return SCALE_UPS[measured_npu(name)]
 
 
+TOLD_NODE = ("B200", CollectiveKind.ALL_REDUCE.value, 8)
+"""NPU, kind and ranks of figures that stand without a log or a size, and are not scored."""
+TOLD_BUS_Bps: Mapping[float, float] = MappingProxyType({2.0**29: 704e9, 2.0**34: 830e9})
+"""Bus bandwidth that they have by size, bytes/s: NVIDIA/nccl issue 1807 (NCCL 2.27). That of 16 GiB
+has no size there: the largest that was measured is taken."""
+
+
+def told_faster_fraction(npu: str, kind: str, ranks: Ranks, size_bytes: float = 2.0**34) -> float:
+    """By how much more bandwidth is told than the law has; 0 where nothing is told.
+
+    Parameters
+    ----------
+    npu : as :func:`measured_npu` names it.
+    kind : of :class:`~libra_planner.workload.operations.CollectiveKind`.
+    ranks : that take part.
+    size_bytes : the full vector; told of sizes from that of the nearest figure below it on.
+
+    Examples
+    --------
+    >>> node = Ranks(SCALE_UPS["B200"])
+    >>> [round(told_faster_fraction("B200", "all-reduce", node, 2.0**n), 3) for n in (28, 29, 34)]
+    [0.0, 0.141, 0.146]
+    """
+    if (npu, kind, ranks.n) != TOLD_NODE or ranks.n_nodes > 1:
+        return 0.0
+    below = [size for size in TOLD_BUS_Bps if size <= size_bytes]
+    if not below:
+        return 0.0
+    size = max(below)
+    law_Bps = sent_bytes(kind, size, ranks.n) / measured_time_s(kind, size, ranks)
+    return max(0.0, TOLD_BUS_Bps[size] / law_Bps - 1)
+
+
 def extrapolations(npu: str, size_bytes: float, ranks: Ranks) -> Iterator[str]:
     """In what a collective is beyond the measured runs.
 
