@@ -35,6 +35,8 @@ _SHAPES = {
     "--bandwidth": re.compile(r"[0-9.]+(,[0-9.]+)+"),
 }
 """What values of options look like."""
+_ELSEWHERE = {"--npu": "--system", "--nic": "--fabric"}
+"""Options of some commands, and those of others that say the same."""
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
 
@@ -157,6 +159,8 @@ def _close_flags(word: str, flags: Sequence[str]) -> list[str]:
     >>> _close_flags("--gbs", ["--gpus", "--global-batch"]), _close_flags("--gpu", ["--gpus"])
     (['--global-batch'], ['--gpus'])
     """
+    if _ELSEWHERE.get(word) in flags:
+        return [_ELSEWHERE[word]]
     names = [flag.removeprefix("--").split("-") for flag in flags]
     initials = ["".join(part[:1] for part in name) if name[1:] else "" for name in names]
     letters = word.lstrip("-")
