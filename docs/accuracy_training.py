@@ -13,11 +13,13 @@ from libra_planner.inputs.training.planned import planned_run
 from libra_planner.step.bands import FEW_RUNS, STEP_BANDS, STRATEGY_TIE_FRACTION
 from libra_planner.studies.step_fits import MeasuredStep
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
+from libra_planner.workload.volumes import EXPERT, NODE
 from tests.oracles.test_measured_training import (
     DEEPSEEK,
     DEEPSEEK_TOKENS_PER_S,
     FILE,
     STEPS,
+    errors_by_copies,
     ordered_fraction,
     strategy_pairs,
 )
@@ -61,6 +63,9 @@ NOTES = """
 - GB200, TPU and the 4-bit types have no measured kernels: a data-sheet roofline with typical constants.
 - Megatron-Bridge balances tokens over experts by force: a best case, which real routers do not reach. Its tables say neither the dispatcher nor what of its
   all-to-all hides; one copy of a token per node and no overlap is the rule for all rows.
+- How tokens go to experts on several nodes ([C16](conventions.md#c16-volumes-of-a-step)): with one copy per node the {n_core} runs of Megatron Core are {core_node:.0%} off on
+  average, with a copy to each expert {core_expert:.0%}. So `megatron-core` sends one per node. The {n_nemo} runs of NeMo are {nemo_node:.0%} and {nemo_expert:.0%} off and do not tell: that
+  `nemo` sends a copy to each expert, as the plain all-to-all does, is an assumption.
 - DeepSeek-V3's own run, which is not in the file: 2,048 H800; that all-to-alls hide, its degrees and its batch are assumed: {deepseek:,.0f} tokens/s of an NPU are predicted;
   14.8e12 tokens in 2.8 million GPU hours are {published:,.0f}.
 - Meta's runs of Llama 3 405B, which are not in the file: tp 8, pp 16 and 2,048 sequences of 8,192 on H100; 8,192 of them had 430 TFLOP/s each, 16,384 had 400
@@ -137,6 +142,7 @@ def section(held_out_errors: HeldOut) -> Iterator[str]:
         "bands": bands,
         "few": ", ".join(f"{name} {100 * error:.0f} %" for name, error in FEW_RUNS.items()),
         **_ties(),
+        **_copies(),
         "deepseek": planned_run(DEEPSEEK).tokens_per_s_per_gpu,
         "published": DEEPSEEK_TOKENS_PER_S,
         "meta": [_meta_words(n) for n in (8192, 16384)],
@@ -175,6 +181,17 @@ def _ties() -> dict[str, float]:
         "best_ordered": ordered_fraction(best, 0.0),
         "family": sum(one.publisher == "vTrain" for one in pairs) / len(pairs),
     }
+
+
+def _copies() -> dict[str, float]:
+    """How far off the runs of two libraries are, by what gets a copy of a token."""
+    found: dict[str, float] = {}
+    for name, library in (("core", "megatron-core"), ("nemo", "nemo")):
+        errors = errors_by_copies(library)
+        found[f"n_{name}"] = len(errors[NODE])
+        for to in (NODE, EXPERT):
+            found[f"{name}_{to}"] = float(np.mean(np.abs(errors[to])))
+    return found
 
 
 def _fit_rows(held_out_errors: HeldOut) -> Iterator[str]:

@@ -31,8 +31,8 @@ from libra_planner.views.sweeps import figures
 from libra_planner.views.sweeps.answers import answer_blocks
 from libra_planner.views.sweeps.best import best_lines, best_rows
 from libra_planner.views.sweeps.page import write_page
-from libra_planner.views.sweeps.points import axis_units
 from libra_planner.views.sweeps.remarks import remarks
+from libra_planner.views.sweeps.values import axis_units
 
 if TYPE_CHECKING:
     import pandas as pd

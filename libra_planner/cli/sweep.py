@@ -8,7 +8,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,7 @@ from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.columns import COST
+from libra_planner.sweeps.columns import COST, ROW
 from libra_planner.sweeps.expressions import NUMBER
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.texts import as_in_file
@@ -239,7 +239,10 @@ def _write_pictures(results: Results, options: argparse.Namespace) -> None:
     """Figures and the page; their names stay out of what is data on stdout."""
     asked = (options.plot and not options.x) or options.html
     is_some = _question(options) or options.sort or options.columns
-    answer = _answer(results, options) if asked and is_some else None
+    # By its row a picture knows of a design what no column there says, as that nobody sells it.
+    names = _names(options.columns)
+    columns = [*([ROW] if names and ROW not in names else []), *names]
+    answer = _answer(results, options, columns) if asked and is_some else None
     if options.plot:
         from libra_planner.views.sweeps.figures import plot
 
@@ -303,7 +306,8 @@ def _without_inf(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _answer(results: Results, options: argparse.Namespace) -> Answer:
+def _answer(results: Results, options: argparse.Namespace, columns: Sequence[str] = ()) -> Answer:
+    """What is asked for; of designs these columns, by default those of the options."""
     if options.sql is not None:
         return results.sql(options.sql)
     if options.group_by:
@@ -311,7 +315,7 @@ def _answer(results: Results, options: argparse.Namespace) -> Answer:
     ranked = _ranked(results, options)
     if not (options.sort or options.columns):
         return ranked or (results.everything() if options.csv else results.listed())
-    return results.listed(_names(options.columns), _names(options.sort), among=ranked)
+    return results.listed(columns or _names(options.columns), _names(options.sort), among=ranked)
 
 
 def _ranked(results: Results, options: argparse.Namespace) -> Answer | None:
@@ -361,8 +365,8 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
     else:
         from libra_planner.views.cells import escape
         from libra_planner.views.sweeps.answers import answer_blocks, answer_words, money_words
-        from libra_planner.views.sweeps.best import best_lines
-        from libra_planner.views.sweeps.points import axis_units
+        from libra_planner.views.sweeps.best import best_lines, unranked_groups
+        from libra_planner.views.sweeps.values import axis_units
 
         asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
         n_best = None if _is_list(options) else options.top or _USUAL
@@ -371,7 +375,8 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         units, cost = axis_units(results), results.plan_cost
         rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, **named)
         money = [money_words(results)] if COST in answer.columns else []
-        more = (escape(text) for text in (*money, *best_lines(results)) if text)
+        idle = unranked_groups(results, options.group_by) if options.group_by else ()
+        more = (escape(text) for text in (*idle, *money, *best_lines(results)) if text)
         streams.show([escape(words), *rows, *more])
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)

@@ -79,7 +79,8 @@ class Quote:
     list_amount : the price of one there before its discount; 0 where the file names none.
     discount_fraction : that its price has got already.
     moq : fewest units that its seller sells at this price; ``None`` where nobody says.
-    n_needed : units that are bought, at the least; ``None`` where no bill has said so yet.
+    n_needed, n_most : units that designs buy, at the least and at the most; ``None`` where no bill
+        has said so yet.
     payment_terms, incoterm : as the file has them.
     is_chosen : whether the file chooses it, whatever others ask.
     is_lump : whether it is money that a bill counts once, such as freight.
@@ -128,6 +129,7 @@ class Quote:
     file: str = field(default="", compare=False)
     place: Place | None = field(default=None, compare=False)
     n_needed: int | None = field(default=None, compare=False)
+    n_most: int | None = field(default=None, compare=False)
     others: tuple[Quote, ...] = field(default=(), repr=False)
 
     @property
@@ -295,18 +297,24 @@ class Quote:
     @property
     def why_not(self) -> str:
         """Why it cannot be ordered; empty where it can."""
-        few = f"sells from {self.moq:,}; {self.n_needed:,} are needed" if self.is_short else ""
-        return self.when or few
+        if self.when or not self.is_short:
+            return self.when
+        ends = dict.fromkeys(f"{n:,}" for n in (self.n_needed, self.n_most) if n is not None)
+        return f"sells from {self.moq:,}; {' to '.join(ends)} are needed"
 
     @property
     def can_be_ordered(self) -> bool:
         """Whether it holds on its day, and is of no more units than are needed."""
         return not self.why_not
 
-    def for_units(self, n_units: int) -> Quote:
+    def for_units(self, n_units: int, n_most: int | None = None) -> Quote:
         """The offer that counts where so many units are needed, or fewer as said before.
 
         One of more units than that counts only where no other one that holds can be ordered.
+
+        Parameters
+        ----------
+        n_units, n_most : that designs need, at the least and at the most; of one design both.
 
         >>> bulk = Quote("n", 419.0, "Bulk", "2026-11-15", moq=5000)
         >>> found = cheapest([bulk, Quote("n", 545.0, "NetCo", "2026-11-02")])
@@ -314,12 +322,19 @@ class Quote:
         ('Bulk', 'Bulk', 'NetCo')
         >>> found.for_units(2110).verdicts[1][1]
         'no: sells from 5,000; 2,110 are needed'
+        >>> found.for_units(2110, 4200).verdicts[1][1]
+        'no: sells from 5,000; 2,110 to 4,200 are needed'
         """
-        offers = (self, *self.others)
-        is_known = self.n_needed is not None and self.n_needed <= n_units
-        if is_known or not any(one.moq for one in offers):
+        offers, most = (self, *self.others), n_most or n_units
+        if not any(one.moq for one in offers):
             return self
-        return cheapest([replace(one, n_needed=n_units, others=()) for one in offers])
+        if self.n_needed is None or n_units < self.n_needed:
+            needed = {"n_needed": n_units, "n_most": max(most, self.n_most or 0)}
+            return cheapest([replace(one, **needed, others=()) for one in offers])
+        if most <= (self.n_most or 0):
+            return self
+        others = tuple(replace(one, n_most=most) for one in self.others)
+        return replace(self, n_most=most, others=others)
 
     @property
     def verdicts(self) -> tuple[tuple[Quote, str], ...]:

@@ -282,8 +282,8 @@ def _item_faults(document: Document, known: Known) -> list[Fault]:
                 continue  # Nobody says which price book is meant.
             near = closest(item, tiers if "." in item else known)
             expected = "expected a part of the catalogue, an NPU, or a part of a tier of the book"
-            some = f"write e.g. {tiers[0]}" if tiers else "write e.g. pod.nic"
-            fix = near if near.startswith("did") else f"{some}, or a name of the catalogue"
+            usual = TAX if row.get("unit") == PERCENT else f"e.g. {[*tiers, 'pod.nic'][0]}"
+            fix = near if near.startswith("did") else f"write {usual}, or a name of the catalogue"
             fix += f"; money that is counted once, such as freight, has the unit {LUMP}"
             place = document.place(("quotes", i, "item"))
             faults.append(Fault(f"got {item!r}", expected, fix, "item", place))

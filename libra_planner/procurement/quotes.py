@@ -139,14 +139,16 @@ def for_bills(bills: Iterable[Bill], quotes: Sequence[Quote]) -> tuple[Quote, ..
     """
     if not any(one.moq for quote in quotes for one in (quote, *quote.others)):
         return tuple(quotes)
-    least: dict[str, int] = {}
+    needed: dict[str, list[int]] = {}
     for bill in bills:
         units = Counter[str]()
         for line in bill.lines:
             units[line.part.name] += line.n_bought
-        least |= {name: min(n, least.get(name, n)) for name, n in units.items() if n}
+        for name in +units:
+            needed.setdefault(name, []).append(units[name])
     return tuple(
-        quote.for_units(least[quote.item]) if quote.item in least else quote for quote in quotes
+        quote.for_units(min(ns), max(ns)) if (ns := needed.get(quote.item)) else quote
+        for quote in quotes
     )
 
 

@@ -17,7 +17,7 @@ from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, SwitchSettings
 from libra_planner.procurement.bill import NIC, SWITCH, Need, Parts
 from libra_planner.procurement.cluster import stack_bill
 from libra_planner.procurement.lines import FabricShop, Purchase
-from libra_planner.units import format_line_rate, format_usd
+from libra_planner.units import format_line_rate, short_usd
 
 _OTHER = {RAIL: RAIL_OPTIMIZED, RAIL_OPTIMIZED: RAIL}
 _MATERIAL = Decimal("0.01")
@@ -51,12 +51,12 @@ class Rewired:
     @property
     def saved_text(self) -> str:
         """What it saves, such as ``$4.12M less``."""
-        return f"{format_usd(float(self.saved_usd))} less"
+        return f"{short_usd(float(self.saved_usd))} less"
 
     @property
     def text(self) -> str:
         """What it saves, and what makes it of a plan."""
-        usd, own = format_usd(float(self.usd)), format_usd(float(self.usd + self.saved_usd))
+        usd, own = (short_usd(float(x)) for x in (self.usd, self.usd + self.saved_usd))
         return (
             f"{self.short()}, {usd} of switches, cables and optics in place of {own} ({self.edit})"
         )

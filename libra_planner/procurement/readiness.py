@@ -16,17 +16,19 @@ from libra_planner.procurement.bought.cages import (
     open_module_texts,
     splitter_texts,
 )
-from libra_planner.procurement.bought.placements import placement_points
-from libra_planner.procurement.bought.refills import tiers_text
-from libra_planner.procurement.bought.rewirings import (
+from libra_planner.procurement.bought.changes import (
+    before_text,
     first_text,
     passed_at,
-    passed_text,
-    wiring_texts,
+    passes_alone,
+    stays_text,
 )
+from libra_planner.procurement.bought.placements import placement_points
+from libra_planner.procurement.bought.refills import tiers_text
+from libra_planner.procurement.bought.rewirings import wiring_texts
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
-from libra_planner.procurement.quotes import OrderLine, orders, used_quotes
+from libra_planner.procurement.quotes import Order, OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.terms.least_orders import least_order_texts
 from libra_planner.step.memory_use import MemoryUse, fit_text
@@ -39,8 +41,8 @@ _MOST_ASSUMED = 0.5
 def blocked(comparison: Comparison) -> tuple[str, ...]:
     """Why nobody should sign for the design to buy; nothing where nothing is known against it.
 
-    Quotes and missing prices of the other designs count, too: what to buy rests on them. Orders
-    below a least order count of this design alone: they make no other one cheaper.
+    Quotes, missing prices and orders below a least order of the other designs count, too: what to
+    buy rests on them.
     """
     one = comparison.candidates[comparison.chosen]
     memories = one.proposal.problem.step.memories.values()
@@ -55,7 +57,7 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons[f"no price of {names}"] = bool(names)
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
-    return (*_of_quotes(used_in(comparison)), *moq_texts(one), *found)
+    return (*_of_quotes(used_in(comparison)), *moq_texts(comparison), *found)
 
 
 def memory_texts(one: Candidate, of: str = "") -> Iterator[str]:
@@ -171,17 +173,29 @@ def order_texts(comparison: Comparison) -> Iterator[str]:
     yield from least_order_texts(comparison, used_in(comparison))
 
 
-def moq_texts(one: Candidate) -> Iterator[str]:
-    """Orders of fewer units than their sellers sell, in words."""
-    for order in orders(one.bill):
-        for line in order.lines:
-            price = line.part.price
-            if price is not None and line.n_below_moq:
-                more = short_usd(float(line.n_below_moq * price.usd))
-                yield (
-                    f"{line.part.name}: {one.letter} buys {line.n_bought:,}, and {order.seller} "
-                    f"sells {price.moq:,} or more (moq); the whole least order costs {more} more"
-                )
+def moq_texts(comparison: Comparison) -> Iterator[str]:
+    """Orders of fewer units than their sellers sell, by any design, in words.
+
+    One text for each offer; the design to buy comes first in it.
+    """
+    found: dict[str, list[tuple[Candidate, OrderLine, Order]]] = {}
+    chosen = comparison.chosen
+    for one in sorted(comparison.candidates, key=lambda x: x.letter != comparison.letters[chosen]):
+        for order in orders(one.bill):
+            for line in order.lines:
+                if line.n_below_moq:
+                    found.setdefault(line.part.name, []).append((one, line, order))
+    for name, short in found.items():
+        (_, line, order), *_ = short
+        price = line.part.price
+        if price is not None:
+            buys = joined([f"{one.letter} buys {x.n_bought:,}" for one, x, _ in short], "and")
+            usd = (short_usd(float(x.n_below_moq * price.usd)) for _, x, _ in short)
+            more = joined([*dict.fromkeys(usd)], "and")
+            yield (
+                f"{name}: {buys}, and {order.seller} sells {price.moq:,} or more (moq); the whole "
+                f"least order costs {more} more"
+            )
 
 
 def _confidence(line: OrderLine) -> str:
@@ -220,38 +234,44 @@ def open_points(comparison: Comparison) -> Iterator[str]:
 
 
 def free_ports_texts(comparison: Comparison) -> Iterator[str]:
-    """Free ports of the design to buy, and of others where fewer switches change the order."""
-    for one, found, passed in told_free_ports(comparison):
-        yield free_ports_text(one, found, passed_text(one, passed))
+    """Free ports of the design to buy, and of others where fewer switches change the order.
+
+    The order is of designs that all have fewer switches, those without free ports as they are.
+    """
+    for one, found, end in told_free_ports(comparison):
+        yield free_ports_text(one, found, f": {end}" if end else "")
 
 
 def short_free_ports_texts(comparison: Comparison) -> Iterator[str]:
-    """The same for a first page: of the others those that would be the one to buy."""
-    best = comparison.candidates[comparison.chosen]
-    for one, found, passed in told_free_ports(comparison):
-        if one is best or best.letter in passed:
-            free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
-            less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
-            plan = f" as {found.refill.topology}" if found.refill else ""
-            first = first_text(one, best, passed)
-            yield f"{free} are free: {less}{plan}{found.caution}{first and f', and {first}'}"
+    """The same for a first page: of the others those that alone would be the one to buy."""
+    for one, found, end in told_free_ports(comparison, is_brief=True):
+        free = f"{found.n_free_ports:,} of {found.n_ports:,} {found.tier} ports of {one.letter}"
+        less = f"{tiers_text(found.n_switches)} cost {short_usd(float(found.less_usd))} less"
+        plan = f" as {found.refill.topology}" if found.refill else ""
+        yield f"{free} are free: {less}{plan}{found.caution}{end and f', and {end}'}"
 
 
 def told_free_ports(
-    comparison: Comparison,
-) -> Iterator[tuple[Candidate, FreePorts, Mapping[str, list[str]]]]:
-    """Those designs, their free ports, and whom fewer switches would put them before, and by what.
+    comparison: Comparison, *, is_brief: bool = False
+) -> Iterator[tuple[Candidate, FreePorts, str]]:
+    """Those designs, their free ports, and whom fewer switches would put them before, in words.
 
-    Examples
-    --------
-    ``{"A": ["by price"]}`` of a design that would come before A.
+    Of the one to buy, and of those that would come before another one or, alone, before that one.
+
+    Parameters
+    ----------
+    is_brief : whether what comes before the one to buy alone counts.
     """
+    best, ports = comparison.chosen, [one.free_ports for one in comparison.candidates]
+    less_usd = [found.less_usd if found else ZERO for found in ports]
     for i in comparison.order:
-        one = comparison.candidates[i]
-        if found := one.free_ports:
-            passed = passed_at(comparison, i, found.less_usd)
-            if i == comparison.chosen or passed:
-                yield one, found, passed
+        one, found, passed = comparison.candidates[i], ports[i], passed_at(comparison, i, less_usd)
+        is_first = passes_alone(comparison, i, less_usd)
+        if found and (i == best or is_first or (passed and not is_brief)):
+            ends = first_text(comparison.candidates[best], passed), before_text(passed)
+            end = f"{one.letter} {ends[not is_brief]}" if ends[not is_brief] else ""
+            stays = f"with fewer switches of its own {stays_text(comparison)}"
+            yield one, found, end or (stays if is_first else "")
 
 
 def free_ports_text(one: Candidate, found: FreePorts, first: str = "") -> str:

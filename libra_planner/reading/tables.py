@@ -275,8 +275,10 @@ def _check_columns(
     absent = [name for name in known if name not in columns]
     for name in dict.fromkeys(columns):
         if name not in known:
-            near = closest(name, absent or known)
-            fix = near if near.startswith("did") else f"known: {', '.join(known)}"
+            lacks = missing if len(missing) < len(required) else []
+            near = closest(name, lacks or absent or known)
+            other = f"is it {' or '.join(lacks)}?" if lacks else f"known: {', '.join(known)}"
+            fix = near if near.startswith("did") else other
             fix = fix if name else "name it"
             faults.append(Fault(f"got the column {name!r}", "expected a known column", fix))
     if faults:

@@ -47,6 +47,22 @@ MOST_MEASURED_CHUNKS = 12
 """Most chunks of a pipeline stage of the published runs that steps are held against."""
 
 
+def beyond_measured_chunks(n_chunks: int) -> str:
+    """That no published run has so many chunks of a stage; empty where one has.
+
+    >>> beyond_measured_chunks(40)
+    '40 chunks a stage; published runs that such times are held against have 12 at most'
+    >>> beyond_measured_chunks(12)
+    ''
+    """
+    if n_chunks <= MOST_MEASURED_CHUNKS:
+        return ""
+    return (
+        f"{n_chunks} chunks a stage; published runs that such times are held against have "
+        f"{MOST_MEASURED_CHUNKS} at most"
+    )
+
+
 def npu_family(npu_name: str) -> str:
     """Kind of an NPU, whatever its variant.
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import getitem
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
-from libra_planner.sweeps.template import WORK_KEYS
+from libra_planner.sweeps.template import WORK_KEYS, names_at
 
 NEAR = places.NEAR
 """Relative difference up to which a design is as good as the best for people."""
@@ -126,12 +124,7 @@ class Results:
     def work_axes(self) -> list[str]:
         """Axes that change what is trained: times of different work do not compare."""
         spec = self.manifest["spec"]
-        found = set()
-        for key, _, axis in spec["slots"]:
-            if key and key[0] in WORK_KEYS:
-                text = "" if axis else str(reduce(getitem, key, spec["base"]))
-                inner = " ".join(re.findall(r"\{[^}]*\}", text))
-                found |= {axis} if axis else set(re.findall(r"[\w.]+", inner))
+        found = names_at(spec, WORK_KEYS)
         n_values = {name: len(values) for name, values, *_ in spec["axes"]}
         return [name for name in self.axes if name in found and n_values[name] > 1]
 

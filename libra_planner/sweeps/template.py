@@ -11,8 +11,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
+from operator import getitem
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,6 +41,8 @@ PARALLELISM_KEY: Key = ("parallelism",)
 COST_MODEL_KEY: Key = ("cost_model",)
 WORK_KEYS = ("workload", "group", "sequence_tokens")
 """Keys of a plan that say what is trained."""
+PRICE_KEYS = ("cost_model", "fixed_cost", "prices")
+"""Keys that say what the plan's own cost is."""
 LIGHT_KEYS = (OBJECTIVE_KEY, COST_MODEL_KEY)
 """Keys that leave the step time of a plan as it is."""
 
@@ -108,6 +111,29 @@ def most_dims(template: PlanTemplate, axes: Iterable[Axis]) -> int:
     (at,) = above
     values = slot_values(template.slots[at], axes)
     return max(_n_dims({"topology": one} if at == TOPOLOGY else one) for one in values)
+
+
+def names_at(spec: Mapping[str, Any], keys: Sequence[str]) -> set[str]:
+    """Names of axes that values at some keys of a plan are written with.
+
+    Parameters
+    ----------
+    spec : of a manifest, with ``base`` and ``slots``.
+    keys : the first ones, such as :data:`WORK_KEYS`.
+
+    Examples
+    --------
+    >>> spec = {"base": {"workload": "{model}-8b"}, "slots": [[["workload"], "text", None]]}
+    >>> names_at(spec, WORK_KEYS), names_at(spec, PRICE_KEYS)
+    ({'model'}, set())
+    """
+    found: set[str] = set()
+    for key, _, axis in spec["slots"]:
+        if key and key[0] in keys:
+            text = "" if axis else str(reduce(getitem, key, spec["base"]))
+            inner = " ".join(re.findall(r"\{[^}]*\}", text))
+            found |= {axis} if axis else set(re.findall(r"[A-Za-z_][\w.]*", inner))
+    return found
 
 
 def _n_dims(fabric: Any) -> int:

@@ -42,6 +42,7 @@ from libra_planner.views.phases import (
     slowed_blocks,
 )
 from libra_planner.views.training import memory
+from libra_planner.views.training.copies import copies_notes
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"{n_sharing} NPUs share an address; each of their queue pairs has a source port of "
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
+    yield from copies_notes(checked.links.problem, checked.links.bandwidth_Bps)
     yield from link_notes(problem, design)
     yield from send_notes(problem.topology, problem.step.sends, checked.report)
     keys = (key for key in checked.report.keys if checked.links.phase(key).n_rails > 1)

@@ -25,6 +25,7 @@ from libra_planner.views.bought.whole_ports import port_notes, spare_notes
 from libra_planner.views.bought.wiring import wiring_notes
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
+from libra_planner.views.training.copies import copies_notes
 from libra_planner.views.training.step import busy_notes
 
 
@@ -119,6 +120,7 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
     """What a vector takes for granted: that it is sold so, and what its plan does."""
     yield from busy_notes(problem, bandwidth_bytes_per_s)
+    yield from copies_notes(problem, bandwidth_bytes_per_s)
     yield from thin_notes(problem, bandwidth_bytes_per_s)
     yield from port_notes(problem, bandwidth_bytes_per_s)
     yield from rack_notes(problem, bandwidth_bytes_per_s)

@@ -22,6 +22,9 @@ SEND_RECV = "send_recv"
 DP_CP = "dp_cp"
 """Axis of the ranks that hold the same dense parameters: dp and cp together (C15)."""
 
+NODE, EXPERT = "node", "expert"
+"""What gets one copy of a token: a node that has experts of it, or each of its experts."""
+
 _LOSS_BYTES = 4
 """Of a number of the loss, which is worked out in fp32."""
 _LOSS_ALL_REDUCES = 3
@@ -78,6 +81,24 @@ class Habits:
     reduces_once: bool = False
     reshards: bool = True
     recomputes_by_operator: bool = False
+
+    @property
+    def sends_once_per_node(self) -> bool:
+        """Whether a node gets one copy of a token, however many of its experts it has."""
+        return self.one_copy_per_node or self.experts_on_at_most is not None
+
+    def with_copies(self, to: str) -> Habits:
+        """The same with a copy of a token for each :data:`NODE` or each :data:`EXPERT`.
+
+        Experts have their copies wherever they stand, so that a limit of nodes goes, too.
+
+        Examples
+        --------
+        >>> Habits(experts_on_at_most=4).with_copies(EXPERT).sends_once_per_node
+        False
+        """
+        most = self.experts_on_at_most if to == NODE else None
+        return replace(self, one_copy_per_node=to == NODE, experts_on_at_most=most)
 
 
 DEFAULT_FORMATS, DEFAULT_HABITS = Formats(), Habits()
@@ -448,8 +469,7 @@ def _experts(
     tokens = _tokens(model, strategy) * model.hidden / shares
     topk, etp = model.experts.topk, np.asarray(strategy.etp)
     limit = habits.experts_on_at_most
-    dedups = habits.one_copy_per_node or limit is not None
-    far = tokens * min(topk, limit or topk) if dedups else None
+    far = tokens * min(topk, limit or topk) if habits.sends_once_per_node else None
     steps = (
         (formats.dispatch_bytes, CollectiveKind.ALL_GATHER, "tokens to experts"),
         (formats.combine_bytes, CollectiveKind.REDUCE_SCATTER, "tokens from experts"),

@@ -26,8 +26,11 @@ from libra_planner.step.bands import (
     STRATEGY_TIE_FRACTION,
     published_band,
 )
+from libra_planner.step.pricing import in_domain
 from libra_planner.studies.step_fits import MeasuredStep, fitted_constants, measured_step
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
+from libra_planner.workload.defaults import LIBRARIES
+from libra_planner.workload.volumes import EXPERT, NODE
 
 FILE = read_training_file(Path(__file__).with_name("measured_training.csv"))
 
@@ -125,6 +128,34 @@ def test_rows_that_say_enough_are_told() -> None:
         and not any(word in run.model for word in (*reasons, "Nemotron_3", "Nemotron-H"))
     ]
     assert len(STEPS) >= 0.95 * len(scorable)
+
+
+def errors_by_copies(library: str) -> dict[str, list[float]]:
+    """Of the library's runs with experts on several nodes: errors by what gets a copy of a token."""
+    found: dict[str, list[float]] = {NODE: [], EXPERT: []}
+    for one in STEPS:
+        training = one.planned.training
+        group, fabric = training.groups["ep"], one.planned.fabric
+        is_across = in_domain(group).n_npus < group.n_npus
+        if one.planned.library.name != library or not is_across:
+            continue
+        for to, errors in found.items():
+            habits = training.trained.habits.with_copies(to)
+            other = replace(training, trained=replace(training.trained, habits=habits))
+            step_s = other.step_time(fabric.model).seconds(fabric.bandwidth_bytes_per_s)
+            errors.append(float(step_s) / one.time_s - 1)
+    return found
+
+
+def test_published_runs_tell_how_tokens_go_in_megatron_core_and_not_in_nemo() -> None:
+    """The reason why the two libraries differ (C16)."""
+    core, nemo = errors_by_copies("megatron-core"), errors_by_copies("nemo")
+    assert (len(core[NODE]), len(nemo[NODE])) == (6, 13)
+    assert np.mean(np.abs(core[NODE])) < 0.5 * np.mean(np.abs(core[EXPERT]))
+    means = [np.mean(np.abs(nemo[to])) for to in (NODE, EXPERT)]
+    assert means[0] == pytest.approx(means[1], abs=0.01)
+    assert LIBRARIES["megatron-core"].habits.sends_once_per_node
+    assert not LIBRARIES["nemo"].habits.sends_once_per_node
 
 
 def test_no_published_run_has_more_chunks_than_the_note_says() -> None:

@@ -437,7 +437,9 @@ def test_faults_of_a_dict_name_its_own_keys_once() -> None:
         lp.sweep_plan({"base": "0e_rails_2to1", "axes": {"nic": [25, 50]}} | rules)
     with pytest.raises(lp.SpecError, match=r"^sweep: axes.nic: got the axis 'nic', which the plan"):
         lp.sweep_plan({"base": "0e_rails_2to1", "axes": {"nic": [25, 50]}})
-    with pytest.raises(lp.SpecError, match=r"yaml: settings: fabric.topologi: got the unknown key"):
+    with pytest.raises(
+        lp.SpecError, match=r"^0e_rails_2to1: settings: fabric.topologi: got the unknown key"
+    ):
         lp.load_plan("0e_rails_2to1", {"fabric.topologi": "SW(8)"})
 
 

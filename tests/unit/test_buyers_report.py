@@ -12,12 +12,14 @@ import shutil
 import subprocess
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from libra_planner.procurement.advice import offers_in_hand, tied, untold
-from libra_planner.procurement.bought.rewirings import _plural
-from libra_planner.procurement.readiness import short_cage_texts
+from libra_planner.procurement.bought.rewirings import short_wiring_texts
+from libra_planner.procurement.rails import Rewired
+from libra_planner.procurement.readiness import open_points, short_cage_texts, used_in
 from libra_planner.units import format_time, short_usd
 from libra_planner.views.plan import no_class_text
 from libra_planner.views.report.compose import documents, report
@@ -114,7 +116,6 @@ def test_free_ports_are_said_with_the_command_that_sizes_fewer_switches(bought, 
 
 
 def test_free_ports_are_an_open_point_where_something_is_cheaper(bought) -> None:
-    from libra_planner.procurement.readiness import open_points
 
     dear, full = (compared_by(f"t{x}.yaml", "--prices", "q.csv") for x in (4, 1))
     told = "768 of 2,048 leaf ports of A are free, and a network of fewer switches (24 "
@@ -144,7 +145,6 @@ def test_a_design_that_stands_there_twice_is_said_once_and_decides_nothing(bough
 
 def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -> None:
     """The sum of the note is what the other plan's networks cost less; beside it all is silent."""
-    from libra_planner.procurement.readiness import open_points
     from libra_planner.units import short_usd
     from libra_planner.views.report.recommendation import brief, free_ports_lines, lead
 
@@ -589,19 +589,122 @@ def test_rails_that_have_room_say_for_how_many_nodes(rails, run) -> None:
     assert "64 more nodes fit its free ports" in Path("r/report.md").read_text()
 
 
-def test_one_wiring_that_saves_of_several_designs_is_one_line_with_its_condition(bought) -> None:
+def test_one_wiring_that_saves_of_several_designs_is_one_line(bought) -> None:
+    """Rails of one switch each at 1:1 and at 4:1 are one network: none comes before the other."""
     found = compared_by("t1.yaml", "t4.yaml", "--prices", "q.csv")
     best = found.candidates[found.chosen].letter
-    other = "B" if best == "A" else "A"
+    assert best == "B"
     section = decision_section(found)
-    for texts, by in ((section.brief, ""), (section.lead, "by price and by work per dollar ")):
+    for texts in (section.brief, section.lead):
         [said] = (x for x in texts if x.startswith("Open: rails "))
         saved = [short_usd(float(one.rewired.saved_usd)) for one in found.candidates]
         assert said == (
-            "Open: rails of one switch each, without spines, have the bandwidths of A for "
-            f"{saved[0]} less, of B for {saved[1]} less: {other} would come before {best} {by}if "
-            "its step stays as long."
+            "Open: rails of one switch each, without spines, have the bandwidths of B for "
+            f"{saved[1]} less, of A for {saved[0]} less: if both take it, A and B are then the "
+            "same network."
         )
+
+
+_UNLIKE = SimpleNamespace(topology=SimpleNamespace(sizes=None, stacks={}), dimensions=[])
+"""A fabric that no design has."""
+
+
+def _wired(*saved_usd: int, what: str = "rails") -> SimpleNamespace:
+    """Three designs of $41.0M, $40.0M and $38.0M, of which the last is best, as is said of them.
+
+    Parameters
+    ----------
+    saved_usd : by design, of another wiring; 0 for none.
+    what : the wiring of the last one.
+    """
+    prices, times_s = [Decimal(x) for x in (41_000_000, 40_100_000, 38_000_000)], [6.5, 6.7, 7.0]
+    whats = ["rails", "rails", what]
+    designs = [
+        SimpleNamespace(
+            letter=letter,
+            bill=SimpleNamespace(total_usd=usd),
+            bought=SimpleNamespace(design=SimpleNamespace(topology=SimpleNamespace(sizes=i))),
+            rewired=Rewired(name, "--set x", usd - saved, Decimal(saved), _UNLIKE)
+            if saved
+            else None,
+        )
+        for i, (letter, usd, saved, name) in enumerate(
+            zip("ABC", prices, saved_usd, whats, strict=True)
+        )
+    ]
+    worth = [float(x) * y for x, y in zip(prices, times_s, strict=True)]
+    fields = {"times_s": times_s, "worth": worth, "criterion": "best per dollar"}
+    order = {"chosen": 2, "order": [2, 0, 1], "letters": ["A", "B", "C"]}
+    return SimpleNamespace(candidates=designs, **fields, **order)
+
+
+@pytest.mark.parametrize(
+    ("wired", "said"),
+    [
+        (_wired(1_000_000, 0, 0), "A for $1.00M less: A would come before C if its step stays as"),
+        (
+            _wired(1_000_000, 0, 900_000),
+            "C for $900k less, of A for $1.00M less: if both take it, C stays best per dollar if "
+            "their steps stay as",
+        ),
+        (
+            _wired(1_000_000, 900_000, 900_000),
+            "C for $900k less, of A for $1.00M less, of B for $900k less: if all take it, C stays "
+            "best per dollar if their steps stay as",
+        ),
+        (
+            _wired(2_000_000, 0, 900_000),
+            "C for $900k less, of A for $2.00M less: if both take it, A would come before C if "
+            "their steps stay as",
+        ),
+    ],
+)
+def test_a_wiring_that_several_can_have_is_compared_with_all_taking_it(wired, said) -> None:
+    """It puts no design before the one to buy that keeps its place with the same wiring."""
+    [short] = short_wiring_texts(wired)
+    assert short == f"rails have the bandwidths of {said} long"
+
+
+def test_another_wiring_of_the_design_to_buy_counts_beside_that_of_others() -> None:
+    own, others = short_wiring_texts(_wired(1_000_000, 0, 900_000, what="planes"))
+    assert own == "planes have the bandwidths of C for $900k less"
+    assert others == (
+        "rails have the bandwidths of A for $1.00M less: with its own other wiring C stays best "
+        "per dollar if their steps stay as long"
+    )
+
+
+def test_an_order_below_a_least_order_stops_the_page_for_any_design(rails) -> None:
+    """Only the design that nobody buys has switches of 128 ports; its price is part of the choice.
+
+    Where both have too few of a part, one text has both numbers.
+    """
+    Path("m.csv").write_text(
+        "item,price,seller,date,moq\nswitch-128x400g,400000,Acme,2026-11-05,300\n"
+        "optic-400g-sr4,500,Beta,2026-11-05,9000\n"
+    )
+    found = compared_by("t4.yaml", "t0.yaml", "--prices", "m.csv", "--as-of", "2026-11-06")
+    assert found.letters[found.chosen] == "A"
+    n_bought = [
+        sum(x.n_bought for x in one.bill.lines if x.part.name == "optic-400g-sr4")
+        for one in found.candidates
+    ]
+    n_rail = sum(
+        x.n_bought for x in found.candidates[1].bill.lines if x.part.name == "switch-128x400g"
+    )
+    of_optics, of_switches = decision_section(found).points
+    more = [short_usd(500.0 * (9000 - n)) for n in n_bought]
+    assert of_optics == (
+        f"optic-400g-sr4: A buys {n_bought[0]:,} and B buys {n_bought[1]:,}, and Beta sells 9,000 "
+        f"or more (moq); the whole least order costs {more[0]} and {more[1]} more"
+    )
+    assert of_switches.startswith(
+        f"switch-128x400g: B buys {n_rail:,}, and Acme sells 300 or more (moq)"
+    )
+    assert {of_optics, of_switches} <= {*open_points(found)}
+    [optic] = (x for x in used_in(found) if x.item == "optic-400g-sr4")
+    few, many = sorted(n_bought)
+    assert optic.why_not == f"sells from 9,000; {few:,} to {many:,} are needed"
 
 
 def test_the_terminal_prints_what_the_first_page_says(bought, run) -> None:
@@ -651,18 +754,11 @@ def test_slips_in_quotes_are_met_with_what_is_meant(bought, run, row, said) -> N
     assert said in done.err
 
 
-def test_of_several_designs_their_steps_stay_as_long() -> None:
-    assert _plural("would come before C if its step stays as long") == (
-        "would come before C if their steps stay as long"
-    )
-
-
 def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -> None:
     """At 4:1 servers anywhere cross the spines: the same as a report of plans that say random."""
     from dataclasses import replace
 
     from libra_planner.procurement.bought.placements import placement_points
-    from libra_planner.procurement.readiness import open_points
     from libra_planner.views.report.compose import report_payload
 
     asked = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--check", "spray", "--seeds", "1")
@@ -684,7 +780,12 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
         [point] = (x for x in open_points(one) if "placement" in x)
         assert point.startswith(f"with placement {other} of a job's servers {moved}: ask how")
         assert f"Open: {point}." in section.brief
-        assert any(f"(placement {own}). With placement {other}" in x for x in section.brief)
+        [text] = (x for x in section.brief if f"(placement {own}). With placement {other}" in x)
+        cure = (
+            " Rails of one switch each, without spines, do not depend on placement: one switch "
+            "joins any two servers."
+        )
+        assert text.endswith(cure) == (one is found)  # A at 1:1 takes as long anywhere.
         [assumed] = (
             row[1].value
             for table in report(one, {}).tables
@@ -781,6 +882,13 @@ def test_a_few_prices_are_split_into_groups_that_add_up(bought) -> None:
     for column, i in enumerate(found.order, 1):
         total = found.candidates[i].bill.total_usd
         assert sum(row[column].value for row in table.rows) == total == table.total[column].value
+    [difference] = (x for x in decision_section(found).tables if x.key == "difference")
+    moved = {row[0].value.partition(" ")[0]: row[3].value for row in difference.rows}
+    for name in ("NICs", "Switches", "Optics"):  # The same lines, shared spares too.
+        [row] = (x for x in table.rows if x[0].value == name)
+        best, other = (x.value for x in row[1:])
+        assert best - other == moved.get(name, 0), name
+    assert moved["Switches"] and moved["Optics"]
     assert money_side_by_side(compared_by("t1.yaml")) is None
     many = compared_by(*["t4.yaml"] * 5, "--prices", "q.csv")
     assert money_side_by_side(many) is None

@@ -144,3 +144,15 @@ def test_rates_of_a_catalogue_have_codes_too(folder, run) -> None:
     found = run("report", DESIGNS[0], "--parts", "parts.yaml", "-o", "r")
     assert found.code == 2
     assert "did you mean EUR?" in found.err
+
+
+def test_a_share_in_percent_is_the_tax(run, tmp_path) -> None:
+    path = tmp_path / "q.csv"
+
+    def said(text: str) -> str:
+        path.write_text(text)
+        return run("report", "0e_rails_2to1", "--prices", path, "-o", tmp_path / "out").err
+
+    assert "write tax," in said("item,price,seller,date,unit\nVAT,19,A,2026-11-01,percent\n")
+    wrong = said("part,price,seller,date\nnic-400g,1400,A,2026-11-01\n")
+    assert "got the column 'part', expected a known column; is it item?" in wrong

@@ -513,6 +513,26 @@ def test_a_design_that_breaks_its_rules_is_not_the_one_to_buy() -> None:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def _print(page: str, folder: Path, *arguments: str) -> int:
+    """Pages that a browser prints of a page."""
+    (folder / "one.html").write_text(page)
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+               "--disable-background-networking", f"--user-data-dir={folder / 'profile'}",
+               f"--print-to-pdf={folder / 'one.pdf'}", f"file://{folder}/one.html"]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return len(re.findall(rb"/Type\s*/Page\b", (folder / "one.pdf").read_bytes()))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_sellers_of_long_names_take_no_more_lines_of_bills_on_paper(quoted, tmp_path) -> None:
+    """Three bills are as long as with short names, and a report has ten pages at most."""
+    page = documents(quoted, ("html",))["report.html"]
+    seller = re.compile(r'(data-label="Seller"[^>]*>)[^<]*<')
+    short, long = (seller.sub(rf"\1{x}<", page) for x in ("Acme", "Acme Systems International"))
+    assert long.count("International") > 60
+    assert _print(long, tmp_path) == _print(short, tmp_path) <= 10
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_a_browser_prints_ten_pages_at_most_and_a_phone_scrolls_only_down(files, tmp_path) -> None:
     (tmp_path / "report.html").write_text(files["report.html"])

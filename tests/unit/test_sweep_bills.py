@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -374,6 +375,16 @@ def test_of_equal_bills_the_cheaper_plan_is_the_best(run, tmp_path) -> None:
     assert said in again.err  # One measure of both.
 
 
+def test_only_an_axis_of_prices_is_told_to_be_quoted(run, tmp_path) -> None:
+    """A bandwidth that ends at the same whole ports changes no price."""
+    sweep = SWEEP.replace("nic: [25, 50]", "nic: [48, 50]").replace("[1, 2, 4]", "[2]")
+    _rows(run, tmp_path, sweep)
+    found = Results.at(tmp_path / "run", by=None)
+    rows = found.sql("SELECT count(DISTINCT cost_usd), count(DISTINCT bill_usd) FROM designs").rows
+    assert rows == ((2, 1),)
+    assert not [text for text in remarks(found) if "no bill" in text]
+
+
 SHAPES = """\
 base: 0e_rails_2to1
 axes:
@@ -488,6 +499,32 @@ def test_servers_with_other_links_than_the_priced_one_are_said(run, tmp_path) ->
     for row in (rows[0], rows[2]):
         report = run("report", f"{tmp_path}/run:{row['row']}", "-o", tmp_path / "out")
         assert row["bill_note"] in report.out.replace("\n", " ")
+
+
+def test_pictures_say_which_designs_nobody_sells(run, tmp_path) -> None:
+    """The page as the terminal does, figures and groups with the reason, by any columns."""
+    (tmp_path / "own.yaml").write_text(re.sub("  scale_up: .*\n", "", EXAMPLE.read_text()))
+    _rows(run, tmp_path, SERVERS.replace("plan.yaml", "own.yaml"))
+    show, page, figure = (
+        ("sweep", "show", tmp_path / "run"),
+        tmp_path / "p.html",
+        tmp_path / "f.svg",
+    )
+    columns = "--columns", "node,bill_usd,billed_seconds_per_sequence"
+    for more in ((), columns):
+        run(*show, "--html", page, "--plot", figure, *more)
+        text = page.read_text()
+        data = re.search('<script id="data" type="application/json">(.*?)</script>', text, re.S)
+        assert json.loads(data[1])["unsold"] == [2]
+        cards = text[: text.index("<details")]
+        assert "among the 2 rows with a bill of servers that are sold" in cards
+        assert "x: no such server is priced, no rank" in figure.read_text()
+    run(*show, "--plot", figure, "--x", "node")
+    assert "Left out: 1 of 3 designs: no such server is priced" in figure.read_text()
+    words = (
+        "Groups without a best row hold 1 optimal design without a rank: no such server is priced"
+    )
+    assert words in run(*show, "--group-by", "node").out
 
 
 def test_work_per_dollar_is_not_of_a_server_that_nobody_sells(run, tmp_path) -> None:

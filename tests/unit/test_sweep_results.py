@@ -32,8 +32,8 @@ from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
+from libra_planner.views.sweeps import figures, points
 from libra_planner.views.sweeps import page as sweep_page
-from libra_planner.views.sweeps import points
 from libra_planner.views.sweeps.drawing import free_places
 from libra_planner.views.sweeps.figures import draw, panels
 from libra_planner.views.sweeps.points import Points
@@ -826,7 +826,7 @@ def test_figures_over_axes_are_of_one_model_each(run: Run, tmp_path: Path) -> No
     text = heat.read_text()
     for model in axes["model"]:
         assert re.search(rf"Least (step time|time per sequence) of {model},", text)
-    assert len(re.findall(r"Left out: 2 of 4 designs without a (step|time)", text)) == 2
+    assert len(re.findall(r"Left out: 2 of 4 designs: no (step|time)", text)) == 2
     assert text.count(">none<") == 4
     assert run("sweep", "show", tmp_path / "run", "--plot", split, "--x", "budget").code == 0
     assert split.read_text().count("Bandwidth of the fastest design of ") == 2
@@ -1326,6 +1326,75 @@ def test_a_model_without_an_optimum_takes_a_line_of_a_figure(tmp_path: Path) -> 
     one.figure.draw_without_rendering()
     tall, low = (axes.get_subplotspec().get_position(one.figure).height for axes in (one, other))
     assert low < 0.3 * tall
+
+
+def test_markers_of_the_frontier_lie_on_its_line(fine: Results) -> None:
+    """Among many designs the line has a white rim, which would paint over small markers."""
+    from matplotlib.figure import Figure
+
+    (axes,) = panels(fine, Figure, None, None, is_whole=True)
+    (line,) = axes.lines
+    assert line.get_path_effects()
+    front = {tuple(map(float, spot)) for spot in line.get_xydata()}
+    above = [one for one in axes.collections if one.zorder > line.zorder]
+    assert {tuple(map(float, spot)) for one in above for spot in one.get_offsets()} == front
+    assert all(one.zorder > above[0].zorder for one in axes.texts if one.get_bbox_patch())
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Two models, NICs and tapers."""
+    here = tmp_path_factory.mktemp("two")
+    (here / "sweep.yaml").write_text(
+        "base: 0e_rails_2to1\naxes: {workload: [llama3-8b, llama3-70b], nic: {from: 20, to: 100, "
+        "step: 20}, taper: [1, 2, 4]}\nset:\n  parallelism: {tp: 8, pp: 4, dp: 64}\n"
+        "  constraints: ['leaf == {nic} GB/s', 'taper(spine) == {taper}']\n"
+    )
+    run_sweep(load_sweep(here / "sweep.yaml"), here / "run")
+    return Results.at(here / "run")
+
+
+def test_a_value_looks_the_same_in_all_pictures_of_a_file(two: Results) -> None:
+    from matplotlib.figure import Figure
+
+    answer = two.sql("FROM designs WHERE workload = 'llama3-70b' OR (nic > 20 AND taper <> 2)")
+    looks: dict[str, set[Any]] = {}
+    each = panels(two, Figure, None, None, answer)
+    for axes in each:
+        for legend in (one for one in axes.artists if isinstance(one, Legend)):
+            what, *values = legend.legend_handles
+            for one in values:
+                axis, _, way = what.get_label().partition(" (")
+                own = way, one.get_marker(), str(one.get_color()), one.get_markersize()
+                looks.setdefault(f"{axis} {one.get_label()}", set()).add(own)
+    assert len(each) == 2
+    assert {"nic, GB/s 20", "taper 2", "taper 4"} <= {*looks}
+    assert all(len(own) == 1 for own in looks.values())
+
+
+def test_labels_of_every_picture_of_a_file_have_room(
+    two: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their places are of the figure as it is in the end, with all its pictures."""
+    from matplotlib.figure import Figure
+
+    frames = []
+
+    def seen(spots: Any, names: Any, box: Any, others: Any) -> Any:
+        frames.append(box)
+        return free_places(spots, names, box, others)
+
+    monkeypatch.setattr(figures, "free_places", seen)
+    each = panels(two, Figure, None, None)
+    each[0].figure.draw_without_rendering()
+    for axes, frame in zip(each, frames, strict=True):
+        own = axes.get_window_extent()
+        assert (own.extents * 72 / each[0].figure.dpi).tolist() == pytest.approx(frame, abs=0.5)
+        labels = [one for one in axes.texts if one.get_bbox_patch()]
+        boxes = [one.get_bbox_patch().get_window_extent() for one in labels]
+        assert len(boxes) > 3
+        assert all(own.contains(*box.min) and own.contains(*box.max) for box in boxes)
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,12 @@ from libra_planner.reading.bundled import example
 from libra_planner.routing.policy import Policy
 from libra_planner.search.plans import plan_search
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.units import format_time
+from libra_planner.views.plan import built_notes
+from libra_planner.views.training.copies import copies_notes
 from libra_planner.views.training.memory import brief_verdict
 from libra_planner.views.training.memory import verdict as memory_verdict
-from libra_planner.workload.strategy import PipelineSchedule, Recompute
+from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
 
 PLAN = """\
 workload: llama3-70b
@@ -273,6 +276,96 @@ def test_exchanges_have_numbers_and_ways_of_their_own(tmp_path: Path) -> None:
     assert _seconds(halved) < _seconds(plain)
     grads = _plan(tmp_path, *keys, "exchanges={gradients: bf16}")
     assert _training(grads).trained.formats.gradient_bytes == 2
+
+
+EXPERTS = (
+    "workload=qwen3-30b-a3b",
+    "parallelism={dp: 2048, ep: 64}",
+    "global_batch=2048",
+    "memory=ignore",
+)
+
+
+def test_how_tokens_go_is_said_and_has_a_key_whatever_the_library(tmp_path: Path) -> None:
+    words = {
+        "node": "tokens once per node (as DeepEP)",
+        "expert": "a copy of a token to each expert",
+    }
+    usual = {"megatron-core": "node", "nemo": "expert"}
+    for library, to in usual.items():
+        plain = _plan(tmp_path, *EXPERTS, f"library={library}")
+        keyed = {
+            key: _plan(tmp_path, *EXPERTS, f"library={library}", f"exchanges.token_copies={key}")
+            for key in words
+        }
+        assert words[to] in plain.settings
+        assert all(words[key] in one.settings for key, one in keyed.items())
+        assert _seconds(keyed[to]) == _seconds(plain)
+        assert _seconds(keyed["expert"]) > 1.2 * _seconds(keyed["node"])
+    limited = _plan(tmp_path, *EXPERTS, "library=deepseek", "exchanges.token_copies=expert")
+    assert words["expert"] in limited.settings
+    assert words["node"] not in _plan(tmp_path).settings
+
+
+def test_a_note_tells_the_step_where_tokens_go_the_other_way(tmp_path: Path) -> None:
+    """The same strategy and bandwidth; nothing where the experts of a token share a node."""
+    once = _plan(tmp_path, *EXPERTS)
+    each = _plan(tmp_path, *EXPERTS, "exchanges.token_copies=expert")
+    for one, other, to in ((once, each, "expert"), (each, once, "node")):
+        [note] = copies_notes(one, BANDWIDTH)
+        change = _seconds(other) / _seconds(one) - 1
+        said = f"{format_time(_seconds(other))} ({change:+.0%}): exchanges: {{token_copies: {to}}}"
+        assert note.endswith(said)
+        assert note in [*built_notes(one, BANDWIDTH)]
+    inside = _plan(tmp_path, *EXPERTS, "parallelism.ep=8")
+    assert list(copies_notes(inside, BANDWIDTH)) == []
+    assert list(copies_notes(_plan(tmp_path), BANDWIDTH)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{token_copies: nodes}", "got 'nodes', expected 'node' or 'expert'; did you mean node?"),
+        ("{token_copys: node}", "did you mean token_copies?"),
+        ("{token_copies: expert, experts_on_at_most: 4}", "expected one of them"),
+    ],
+)
+def test_ways_of_tokens_that_are_none(tmp_path: Path, given: str, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)):
+        _plan(tmp_path, *EXPERTS, f"exchanges={given}")
+
+
+def test_a_search_sends_tokens_as_the_plan_says(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    auto = [
+        *EXPERTS[:-1],
+        "npu={name: h100-sxm, memory: 200 GB}",
+        "parallelism={ep: 64, tp: 1, pp: 1, microbatch: 1, zero: 1, rest: auto}",
+    ]
+    for to in ("node", "expert"):
+        given = f"exchanges.token_copies={to}"
+        [best, *_] = open_plan(path, [*auto, given]).searched().found.best
+        degrees = f"parallelism={{dp: 2048, ep: 64, recompute: {_recompute(best.strategy)}}}"
+        alone = _plan(tmp_path, *EXPERTS, degrees, given)
+        alone_s = float(alone.step_time.seconds(best.optimum.bandwidth_bytes_per_s))
+        assert best.optimum.step_time_s == pytest.approx(alone_s)
+
+
+def test_more_chunks_than_any_published_run_are_told_of(tmp_path: Path) -> None:
+    """Of a strategy that was searched as of one that the plan says; ``search`` has the same words."""
+    said = "20 chunks a stage; published runs that such times are held against have 12 at most"
+    for given in ("parallelism.interleave=20", "parallelism={pp: 4, interleave: 20, rest: auto}"):
+        path = tmp_path / "plan.yaml"
+        path.write_text(PLAN)
+        problem = open_plan(path, [given]).searched().problem
+        assert said in [*built_notes(problem, BANDWIDTH)]
+    notes = [*built_notes(_plan(tmp_path), BANDWIDTH)]
+    assert not any("chunks a stage" in note for note in notes)
+
+
+def _recompute(strategy: Strategy) -> str:
+    return Recompute(int(strategy.recompute)).name.lower()
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zb-h2"])

@@ -24,7 +24,9 @@ from libra_planner.plan.npus import (
     npu_kernels,
     npu_named,
 )
+from libra_planner.plan.steps.strategies import copies_text
 from libra_planner.plan.systems import System
+from libra_planner.step.bands import beyond_measured_chunks
 from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
@@ -270,16 +272,18 @@ def _refuse_unplaced(run: PlannedRun) -> None:
 
 def _of_chunks(trained: TrainedModel) -> Notes:
     model, one = trained.model, trained.strategy
-    if has_equal_chunks(model.n_layers, one.pp, one.interleave):
-        return ()
-    return (f"{one.interleave} chunks do not divide the layers of a stage: counted as equal",)
+    beyond = beyond_measured_chunks(int(one.interleave)) if one.pp > 1 else ""
+    uneven = f"{one.interleave} chunks do not divide the layers of a stage: counted as equal"
+    is_equal = has_equal_chunks(model.n_layers, one.pp, one.interleave)
+    return tuple(filter(None, ("" if is_equal else uneven, beyond)))
 
 
 def _of_experts(trained: TrainedModel) -> Notes:
     if trained.model.experts is None:
         return ()
     more = f"{trained.constants.imbalance - 1:.0%}"
-    return (f"no token is dropped, and the busiest rank of experts has {more} more than the mean",)
+    even = f"no token is dropped, and the busiest rank of experts has {more} more than the mean"
+    return (even, copies_text(trained.habits)) if trained.strategy.ep > 1 else (even,)
 
 
 def _refuse_other(system: System | None, npu_name: str) -> None:

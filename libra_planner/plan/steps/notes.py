@@ -13,7 +13,7 @@ IS_FIRST = re.compile(r"ECMP often stretches such traffic")
 DECIDES = re.compile(
     r"cannot be built|not certain|whole (?:parts|ports|links)|placement only|stay free|\$\S+ less"
     r"|is that meant|cannot be plugged|a rack holds|on their own links|load one another"
-    r"|leaves are oversubscribed|compares each workload|paid for and idle"
+    r"|leaves are oversubscribed|compares each workload|paid for and idle|token_copies"
 )
 """Words of notes that may change what is bought."""
 TELLS_ORIGIN = re.compile(

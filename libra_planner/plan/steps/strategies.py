@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from libra_planner.errors import SpecError
 from libra_planner.reading.models import Count, Model
@@ -17,7 +17,7 @@ from libra_planner.workload.strategy import (
     Recompute,
     Strategy,
 )
-from libra_planner.workload.volumes import Formats, Habits
+from libra_planner.workload.volumes import EXPERT, Formats, Habits
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -54,6 +54,8 @@ class ExchangesSpec(Model):
     gradients : Of exchanged gradients.
     weights : Of gathered weights.
     experts_on_at_most : Servers that the experts of a token stand on; one copy goes to each.
+    token_copies : What gets a copy of a token over NICs: each node that has experts of it (as
+        DeepEP sends), or each expert.
     cp : How context parallelism exchanges keys and values.
     """
 
@@ -62,7 +64,17 @@ class ExchangesSpec(Model):
     gradients: DataType | None = None
     weights: DataType | None = None
     experts_on_at_most: Count | None = None
+    token_copies: Literal["node", "expert"] | None = None
     cp: Literal["ring", "all-gather", "all-to-all"] | None = None
+
+    @model_validator(mode="after")
+    def _nodes_have_copies(self) -> ExchangesSpec:
+        if self.token_copies == EXPERT and self.experts_on_at_most is not None:
+            raise ValueError(
+                "got token_copies: expert beside experts_on_at_most, expected one of them: that "
+                "limit is of nodes with one copy each"
+            )
+        return self
 
     def formats(self, usual: Formats) -> Formats:
         """Bytes of a number, by what is exchanged."""
@@ -74,7 +86,8 @@ class ExchangesSpec(Model):
     def habits(self, usual: Habits) -> Habits:
         """Which of several ways."""
         most = self.experts_on_at_most or usual.experts_on_at_most
-        return replace(usual, experts_on_at_most=most, cp=self.cp or usual.cp)
+        found = replace(usual, experts_on_at_most=most, cp=self.cp or usual.cp)
+        return found if self.token_copies is None else found.with_copies(self.token_copies)
 
 
 class DegreesSpec(Model):
@@ -201,6 +214,19 @@ def hidden_text(strategy: Strategy, axis: str) -> str:
     share = getattr(strategy.overlap, axis)
     gathers = axis == "tp" and strategy.sequence_parallel and not share
     return f"{axis} {share:.0%}{' but for inputs gathered again' * bool(gathers)}"
+
+
+def copies_text(habits: Habits) -> str:
+    """How tokens go to experts on other nodes, for people.
+
+    >>> copies_text(Habits()), copies_text(Habits(experts_on_at_most=4))
+    ('a copy of a token to each expert', 'tokens once per node (as DeepEP), on at most 4 nodes')
+    """
+    if not habits.sends_once_per_node:
+        return "a copy of a token to each expert"
+    most = habits.experts_on_at_most
+    limit = "" if most is None else f", on at most {most} node{'s' * (most > 1)}"
+    return f"tokens once per node (as DeepEP){limit}"
 
 
 def degrees_text(strategy: Strategy) -> str:

@@ -22,6 +22,7 @@ from libra_planner.plan.steps.repairs import Standing, change_that_stands
 from libra_planner.plan.steps.strategies import (
     DegreesSpec,
     ExchangesSpec,
+    copies_text,
     plan_strategy,
     strategy_words,
 )
@@ -29,6 +30,7 @@ from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_transformer, transformer_spec
 from libra_planner.reading import bundled
 from libra_planner.reading.rules import MemoryLimits
+from libra_planner.step.bands import beyond_measured_chunks
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training, TrainingLoop
 from libra_planner.step.limits import refuse_impossible, refuse_unplaceable_experts
@@ -44,6 +46,7 @@ from libra_planner.workload.operations import Covers, Group, Workload, communica
 from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups, refuse_other_npus
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
+from libra_planner.workload.volumes import Habits
 
 
 def is_whole(entry: models.TrainingSpec) -> bool:
@@ -126,7 +129,7 @@ class WholeStep:
             raise self._corrected(error, network.topology) from None
         library, kernels = self.library, self.kernels
         said = self.entry.exchanges or ExchangesSpec()
-        ways = said.formats(library.formats), said.habits(library.habits)
+        ways = said.formats(library.formats), self._habits
         constants = self._own.step_constants if self._own else STEP_CONSTANTS
         trained = TrainedModel(self.model, strategy, kernels, *ways, constants)
         workload = Workload(
@@ -242,6 +245,11 @@ class WholeStep:
             raise SpecError(replace(fault, path="library"))
         return LIBRARIES[name]
 
+    @property
+    def _habits(self) -> Habits:
+        """Ways of exchanges: the plan's, else the library's."""
+        return (self.entry.exchanges or ExchangesSpec()).habits(self.library.habits)
+
     @cached_property
     def _npu(self) -> prices.NamedNpuSpec:
         named = self.entry.npu
@@ -328,6 +336,8 @@ class WholeStep:
                 "check slows the gradient of the tied embedding as the sends between stages, and "
                 "does not route it by itself"
             )
+        n_chunks = int(self.strategy.interleave) if self.strategy.pp > 1 else 1
+        found += filter(None, [beyond_measured_chunks(n_chunks)])
         if (self.entry.library or MEGATRON_CORE) == MEGATRON_CORE and self.strategy.zero > 1:
             found.append(
                 f"ZeRO {self.strategy.zero} asks for Megatron FSDP; the distributed optimizer has "
@@ -349,7 +359,10 @@ class WholeStep:
             how = f"{how}, {own.computes} with the constants of {own.label}"
         kernels = f"kernels of {name} in {named.data_type} {how}"
         has_loop = self.loop is not None
-        return (*strategy_words(self.strategy, self.library, has_loop=has_loop), kernels)
+        said = strategy_words(self.strategy, self.library, has_loop=has_loop)
+        if self.model.experts is not None and self.strategy.ep > 1:
+            said.append(copies_text(self._habits))
+        return (*said, kernels)
 
 
 _OTHERWISE = "NPUs with more memory; 'parallelism: auto' tells whether another strategy fits these"

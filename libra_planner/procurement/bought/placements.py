@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from libra_planner.allowed import PLACEMENTS
 from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.realization import RealizedDesign
 from libra_planner.plain_text import joined
 from libra_planner.problem import fastest_alternative
 from libra_planner.procurement.bought.twins import untwinned_ties
@@ -28,8 +29,21 @@ def other_placement(candidates: Sequence[Candidate]) -> str:
 
 def is_placeable(one: Candidate) -> bool:
     """Whether any of its networks joins leaves: below one leaf all places are alike."""
-    fabrics = (built.fabric for built in one.bought.design.dimensions)
+    return _joins_leaves(one.bought.design)
+
+
+def _joins_leaves(design: RealizedDesign) -> bool:
+    fabrics = (built.fabric for built in design.dimensions)
     return any(isinstance(x, Clos) and x.n_leaves * x.n_pods > 1 for x in fabrics)
+
+
+def cure_text(one: Candidate) -> str:
+    """The cheaper wiring of a design where no placement changes a step with it; or empty."""
+    found = one.rewired if is_placeable(one) else None
+    if found is None or _joins_leaves(found.design):
+        return ""
+    what = f"{found.what[:1].upper()}{found.what[1:]}"
+    return f"{what} do not depend on placement: one switch joins any two servers."
 
 
 def placed_otherwise(one: Candidate, placement: str) -> PlacedCheck | None:

@@ -2,132 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
 
 from libra_planner.plain_text import joined
+from libra_planner.procurement.bill import ZERO
+from libra_planner.procurement.bought.changes import (
+    before_text,
+    first_text,
+    passed_at,
+    passes_alone,
+    plural,
+    stays_text,
+)
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.rails import Rewired
 from libra_planner.procurement.ranking import Comparison
 
-_CONDITION = "if its step stays as long"
-_WORK = f"work per dollar {_CONDITION}"
-_Told: TypeAlias = tuple[Candidate, Rewired, Mapping[str, list[str]]]
-"""A design, its other wiring, and whom that would put it before, and by what."""
+
+@dataclass(frozen=True)
+class _Told:
+    """A design whose other wiring is told.
+
+    Parameters
+    ----------
+    one, found : the design, and its other wiring.
+    is_best : whether it is the one to buy.
+    end : whom that puts it before where every design has its other wiring; empty for nobody.
+    is_first : whether it would come before the one to buy with this wiring, that as it is.
+    same : letters of the designs that this wiring makes the same network, its own among them.
+    """
+
+    one: Candidate
+    found: Rewired
+    is_best: bool
+    end: str
+    is_first: bool
+    same: tuple[str, ...]
 
 
 def wiring_texts(comparison: Comparison) -> Iterator[str]:
     """The cheaper wiring of the design to buy, and of others where it changes the order.
 
-    Designs that are wired alike then stand in one text.
+    Designs that are wired alike then stand in one text. Whom a design would come before is told
+    of designs that all have their other wiring, those without one as they are.
     """
-    told = [*_told(comparison)]
-    return _together(told, [_before(passed) for _, _, passed in told])
+    return _together(comparison, [*_told(comparison)])
 
 
 def short_wiring_texts(comparison: Comparison) -> Iterator[str]:
-    """The same for a first page: of the others those that would be the one to buy."""
-    best = comparison.candidates[comparison.chosen]
-    told = [x for x in _told(comparison) if x[0] is best or best.letter in x[2]]
-    ends = ("" if one is best else _first(best, passed) for one, _, passed in told)
-    return _together(told, [*ends])
+    """The same for a first page: of the others those that alone would be the one to buy."""
+    told = _told(comparison, is_brief=True)
+    return _together(comparison, [x for x in told if x.is_best or x.is_first])
 
 
-def _together(told: Sequence[_Told], ends: Sequence[str]) -> Iterator[str]:
+def _together(comparison: Comparison, told: Sequence[_Told]) -> Iterator[str]:
     """Each wiring once, with what it saves of every design, and whom that puts before another."""
-    found: dict[str, list[tuple[_Told, str]]] = {}
-    for one, end in zip(told, ends, strict=True):
-        found.setdefault(one[1].what, []).append((one, end))
+    found: dict[str, list[_Told]] = {}
+    for one in told:
+        found.setdefault(one.found.what, []).append(one)
     for group in found.values():
-        (first, _), *rest = sorted(group, key=lambda pair: pair[0][0].letter)
-        text = first[1].short(first[0].letter)
-        text += "".join(f", of {x.letter} for {y.saved_text}" for (x, y, _), _ in rest)
-        own = dict.fromkeys(end for _, end in group if end)
-        whose = {end: [x.letter for (x, _, _), its in group if its == end] for end in own}
-        ends = "; ".join(
-            f"{joined(sorted(x), 'and')} {_plural(end) if len(x) > 1 else end}"
-            for end, x in whose.items()
-        )
+        first, *rest = sorted(group, key=lambda x: (not x.is_best, x.one.letter))
+        text = first.found.short(first.one.letter)
+        text += "".join(f", of {x.one.letter} for {x.found.saved_text}" for x in rest)
+        ends = "; ".join(_ends(comparison, [first, *rest]))
         yield f"{text}: {ends}" if ends else text
 
 
-def _plural(end: str) -> str:
-    """The same of several designs."""
-    return end.replace(_CONDITION, "if their steps stay as long")
+def _ends(comparison: Comparison, group: Sequence[_Told]) -> Iterator[str]:
+    """What one wiring makes of the order; of the one to buy and others where all of them take it.
+
+    Parameters
+    ----------
+    group : designs of one wiring; the one to buy is the first, if it has it.
+    """
+    best, with_best = comparison.letters[comparison.chosen], group[0].is_best and len(group) > 1
+    lead = f"if {'both' if len(group) == 2 else 'all'} take it, " if with_best else ""
+    told = []
+    if any(x.is_first and not x.end and best not in x.same for x in group):
+        told.append(f"{'' if with_best else 'with its own other wiring '}{stays_text(comparison)}")
+    for end in dict.fromkeys(x.end for x in group if x.end):
+        whose = [x.one.letter for x in group if x.end == end]
+        said = plural(end) if with_best or len(whose) > 1 else end
+        told.append(f"{joined(sorted(whose), 'and')} {said}")
+    letters = {x.one.letter for x in group}
+    for same in dict.fromkeys(tuple(y for y in x.same if y in letters) for x in group):
+        if len(same) > 1:
+            told.append(f"{joined(same, 'and')} are then the same network")
+    yield from (f"{lead * (i == 0)}{text}" for i, text in enumerate(told))
 
 
 def wiring_lines(comparison: Comparison) -> Iterator[str]:
     """The same with what makes it of a plan, for notes."""
-    for one, found, passed in _told(comparison):
-        yield f"Open for {one.letter}: {found.text}{passed_text(one, passed)}."
+    for x in _told(comparison):
+        end = f": {x.one.letter} {x.end}" if x.end else ""
+        yield f"Open for {x.one.letter}: {x.found.text}{end}."
 
 
-def _told(comparison: Comparison) -> Iterator[_Told]:
-    """Those designs, their other wiring, and whom it would put them before, and by what.
-
-    None whose other wiring is a compared design.
-    """
-    designs = [one.bought.design for one in comparison.candidates]
+def _told(comparison: Comparison, *, is_brief: bool = False) -> Iterator[_Told]:
+    """Those designs, with what their other wirings change."""
+    found, best = [*_rewired(comparison)], comparison.candidates[comparison.chosen]
+    less_usd: list[Decimal] = [ZERO if x is None else x.saved_usd for x in found]
     for i in comparison.order:
-        one = comparison.candidates[i]
+        one, other, is_best = comparison.candidates[i], found[i], i == comparison.chosen
+        same = [j for j, x in enumerate(found) if _is_same(other, x)]
+        passed = passed_at(comparison, i, less_usd, same)
+        is_first = passes_alone(comparison, i, less_usd)
+        if other is not None and (is_best or passed or is_first):
+            end = first_text(best, passed) if is_brief else before_text(passed)
+            letters = tuple(comparison.letters[j] for j in same)
+            yield _Told(one, other, is_best, end, is_first, letters)
+
+
+def _rewired(comparison: Comparison) -> Iterator[Rewired | None]:
+    """Other wirings by design; ``None`` for none, and where that is a compared design."""
+    designs = [one.bought.design for one in comparison.candidates]
+    for one in comparison.candidates:
         found = one.rewired
-        if found is None or any(map(found.is_that_of, designs)):
-            continue
-        passed = passed_at(comparison, i, found.saved_usd)
-        if i == comparison.chosen or passed:
-            yield one, found, passed
+        yield None if found is None or any(map(found.is_that_of, designs)) else found
 
 
-def passed_text(one: Candidate, passed: Mapping[str, list[str]]) -> str:
-    """Before whom a design would come, and by what, as the end of a sentence; empty for nobody."""
-    return f": {one.letter} {_before(passed)}" if passed else ""
-
-
-def _before(passed: Mapping[str, list[str]]) -> str:
-    before = " and ".join(f"{letter} {' and '.join(by)}" for letter, by in passed.items())
-    return f"would come before {before}" if passed else ""
-
-
-def first_text(one: Candidate, best: Candidate, passed: Mapping[str, list[str]]) -> str:
-    """That a design would be the one to buy, and on which condition; empty for that one itself.
-
-    Parameters
-    ----------
-    one, best : the design, and the one to buy.
-    passed : as :func:`passed_at` has it; the one to buy is among them.
-    """
-    return "" if one is best else f"{one.letter} {_first(best, passed)}"
-
-
-def _first(best: Candidate, passed: Mapping[str, list[str]]) -> str:
-    ways = " ".join(passed[best.letter])
-    how = _CONDITION if _CONDITION in ways else ways
-    return f"would come before {best.letter} {how}"
-
-
-def passed_at(comparison: Comparison, i: int, less_usd: Decimal) -> Mapping[str, list[str]]:
-    """Before whom a design would come for less money, and by what.
-
-    Empty for nobody, and for the design to buy.
-
-    Parameters
-    ----------
-    i : its index.
-    less_usd : that its bill would be less.
-    """
-    if i == comparison.chosen:
-        return {}
-    designs = comparison.candidates
-    prices = [float(one.bill.total_usd) for one in designs]
-    left = 1 - float(less_usd) / prices[i] if prices[i] else 1.0
-    moves = {
-        name: [j for j in comparison.order if values[i] * left < values[j] < values[i]]
-        for name, values in {"price": prices, _WORK: comparison.worth}.items()
-        if name == "price" or comparison.times_s is not None
-    }
-    told: dict[str, list[str]] = {}
-    for name, js in moves.items():
-        if js:
-            told.setdefault(designs[js[0]].letter, []).append(f"by {name}")
-    return told
+def _is_same(one: Rewired | None, other: Rewired | None) -> bool:
+    """Whether two other wirings are one network: of the same sizes, NICs and price."""
+    if one is None or other is None or one.usd != other.usd:
+        return False
+    nics = ([x.nic_Bps for x in found.design.dimensions] for found in (one, other))
+    return one.is_that_of(other.design) and next(nics) == next(nics)

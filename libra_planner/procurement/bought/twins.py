@@ -8,7 +8,7 @@ from libra_planner.evaluation import reversed_pairs
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, known_models, times_s
 
-_EQUAL = 5e-4
+EQUAL = 5e-4
 """Relative difference of prices and times below which two designs are equal: 0.0 % in a table."""
 
 
@@ -33,7 +33,7 @@ def equals(comparison: Comparison, best: int) -> list[int]:
 
 
 def _near(one: float, other: float) -> bool:
-    return abs(one - other) < _EQUAL * other
+    return abs(one - other) < EQUAL * other
 
 
 def unequal(comparison: Comparison) -> list[int]:

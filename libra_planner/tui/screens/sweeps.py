@@ -316,7 +316,7 @@ def state_text(event: Mapping[str, Any]) -> str:
 
 def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     """The best design of each objective of what is there, in words; empty if nothing is yet."""
-    from libra_planner.views.sweeps.points import axis_units
+    from libra_planner.views.sweeps.values import axis_units
 
     try:
         results = Results.at(folder, None)  # Ranked as the commands rank it.
@@ -334,7 +334,7 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     SpecError
         For a folder without results.
     """
-    from libra_planner.views.sweeps.points import axis_units
+    from libra_planner.views.sweeps.values import axis_units
 
     results, best = Results.at(folder, None), None
     if view != "all":

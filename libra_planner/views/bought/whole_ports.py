@@ -231,10 +231,10 @@ def unsold_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
     Examples
     --------
     >>> import libra_planner as lp
-    >>> port = "fabric.realization={port_speed: 3200 Gbps, wiring: rail_only}"
-    >>> for note in unsold_notes(lp.load_plan("0e_rails_2to1", [port]), [450e9, 400e9, 400e9]):
+    >>> port = "fabric.realization={port_speed: 3000 Gbps, wiring: rail_only}"
+    >>> for note in unsold_notes(lp.load_plan("0e_rails_2to1", [port]), [450e9, 375e9, 375e9]):
     ...     print(note)
-    the parts catalogue sells no nic at 3200 Gbit/s and no switch of 64 ports at 3200 Gbit/s: a ...
+    the parts catalogue sells no nic at 3000 Gbit/s and no switch of 64 ports at 3000 Gbit/s: a ...
     """
     yield from _bits_notes(problem, np.asarray(bandwidth_bytes_per_s))
     whole = whole_ports(problem, bandwidth_bytes_per_s)

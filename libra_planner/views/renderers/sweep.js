@@ -9,6 +9,7 @@ const SHAPES = ["M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0", "M-3.6,-3.6h7.2v7.2h-7.2z"
 const DRAWN = new Set(["svg", "g", "path", "line", "rect", "text", "title"]);
 const at = name => columns.findIndex(one => one.name === name);
 const best = new Set(data.front.map(([i]) => i));  // On the frontier of any work.
+const unsold = new Set(data.unsold), CROSS = "M-4,-4L4,4M-4,4L4,-4";  // Nobody prices their servers.
 const state = { sort: -1, down: false, words: [], rules: [], lost: "", brushes: new Map(), n: 100, width: 0, zoom: null, x: at(data.x), y: at(data.y) };
 let picture, far, front, parallel;
 /** Times of different work do not compare: a picture holds one, -1 is all of them. */
@@ -204,6 +205,7 @@ function scatter() {
     others.push([x, y]);
     if (front.has(i) && !lost) spots.set(i, [x, y]);
     svg.append(make("path", { "data-i": i, d: shapeOf(i), transform: `translate(${x} ${y})`, fill: colourOf(i), class: `${front.has(i) && picture.rims ? "front" : ""}${lost}` }));
+    if (unsold.has(i)) svg.append(make("path", { d: CROSS, transform: `translate(${x} ${y})`, class: `unsold${lost}` }));
   }
   const taken = [...spots.values()].map(([x, y]) => [x - 5, y - 5, x + 5, y + 5]);
   const covers = own => others.filter(([x, y]) => meets(own, [x - 4, y - 4, x + 4, y + 4])).length;
@@ -280,6 +282,10 @@ function legends() {
   if (list.length > 2) list.splice(1, list.length, ...list.slice(1).filter((_, k) => there(state.colour)([k, one.values[k]])));
   if (two) list.push(make("b", {}, `${two.label}:`), ...[...two.values.entries()].filter(there(state.marker)).map(([k, v]) => item(SHAPES[k], "currentColor", two.shown(v))));
   if (front.size) list.push(make("span", {}, make("b", {}, "frontier:"), picture.rims ? "rim and label" : "labels"));
+  if ([...unsold].some(i => hasPoint(i) && inView(i))) {
+    list.push(item(CROSS, "none", "no such server is priced, no rank"));
+    list.at(-1).querySelector("path").setAttribute("class", "unsold");
+  }
   $("legend").replaceChildren(...list);
 }
 const P = { t: 34, b: 14 };
@@ -367,7 +373,7 @@ function table() {
   [...$("designs").tHead.rows[0].cells].forEach((head, j) => {
     if (order[j] === k) head.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else head.removeAttribute("aria-sort");
   });
-  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: best.has(i) ? "best" : "" }, ...order.map((j, first) => {
+  body.replaceChildren(...sorted.slice(0, state.n).map(i => make("tr", { "data-i": i, class: best.has(i) ? "best" : unsold.has(i) ? "unsold" : "" }, ...order.map((j, first) => {
     const c = columns[j], text = c.shown(rows[i][j]), cell = make(first ? "td" : "th", { class: `${c.text ? "text" : "number"}${c.dull ? " dull" : ""}` }, cut(text, 60));
     if (text.length > 20) cell.title = text;
     return cell;
@@ -375,7 +381,7 @@ function table() {
   const n = rows.filter((_, i) => ofWork(i)).length, few = drawn().length, seen = rows.filter((_, i) => inView(i)).length;
   $("count").textContent = `${state.lost ? `not understood: ${state.lost}; ` : ""}${own.length.toLocaleString("en-US")} of ${n.toLocaleString("en-US")} designs${!own.length && active.length ? ` of this work; ${active.length.toLocaleString("en-US")} of others` : ""}`;
   $("more").hidden = own.length <= state.n;
-  $("note").textContent = [best.size ? data.each.length ? "Bold rows are on the frontier of their work." : "Bold rows are on the frontier." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
+  $("note").textContent = [best.size ? data.each.length ? "Bold rows are on the frontier of their work." : "Bold rows are on the frontier." : "", own.some(i => unsold.has(i)) ? "Of rows with an x no such server is priced: they have no rank." : "", few < seen ? `The pictures draw ${few.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} designs: the frontier, and others evenly spread.` : "",
     own.length > state.n ? `The table shows the first ${state.n.toLocaleString("en-US")}.` : ""].filter(Boolean).join(" ");
   $("note").classList.toggle("cut", own.length > 60);
 }

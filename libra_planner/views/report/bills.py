@@ -301,8 +301,15 @@ def _bill_note(one: Candidate, ordered: Sequence[str]) -> str:
         "and CSV."
     )
     text += f" {', '.join(ordered)}: section Orders." if ordered else ""
+    sellers = (line.part.price.seller for line in one.bill.lines if line.part.price)
+    if any(len(name) > _SELLER_LETTERS for name in sellers):
+        text += " On paper long names of sellers are cut: section Offers has them whole."
     told = [f"{line.tier}: {line.note}" for line in one.bill.of(NETWORK).lines if line.n_ports]
     return f"{text} Switches of {'; '.join(told)}." if told else text
+
+
+_SELLER_LETTERS = 14
+"""Letters of a seller that a line of a bill has room for on paper."""
 
 
 def _ordered(one: Candidate) -> Iterator[str]:

@@ -15,6 +15,7 @@ from libra_planner.procurement.bill import (
     FACILITY,
     FRONTEND,
     NETWORK,
+    NETWORKS,
     NIC,
     NPU,
     OPTIC,
@@ -109,7 +110,7 @@ def money_side_by_side(comparison: Comparison) -> Table | None:
     headings = ["Group, $", *(one.letter for one in designs)]
     caption = "What the prices are made of"
     total: list[Value] = [f"Price of everything{before}", *last]
-    return cells.table("money-by-group", caption, headings, rows, total=total, note=_SPARES_NOTE)
+    return cells.table("money-by-group", caption, headings, rows, total=total, note=_KINDS_NOTE)
 
 
 def _lines_of(one: Candidate, meant: Callable[[Line], bool]) -> Bill:
@@ -117,19 +118,19 @@ def _lines_of(one: Candidate, meant: Callable[[Line], bool]) -> Bill:
 
 
 def _split_groups() -> Iterator[tuple[str, Callable[[Line], bool]]]:
-    """The groups of an only design, and the training network by kinds of parts."""
+    """Groups of an only design, but for networks: kinds of parts, as differences have them."""
     for name, meant in _GROUPS:
-        if name != _TRAINING:
+        if name == _TRAINING:
+            for kind, kinds in _KINDS.items():
+                yield kind, partial(_is_of_networks, kinds)
+            told = tuple(x for kinds in _KINDS.values() for x in kinds)
+            yield "Other links", partial(_is_of_networks, told, is_in=False)
+        elif name != _SIDES:
             yield name, meant
-            continue
-        for kind, kinds in _KINDS.items():
-            yield kind, partial(_is_of_network, kinds)
-        told = tuple(x for kinds in _KINDS.values() for x in kinds)
-        yield "Other links", partial(_is_of_network, told, is_in=False)
 
 
-def _is_of_network(kinds: Collection[str], line: Line, *, is_in: bool = True) -> bool:
-    return line.group == NETWORK and (line.part.kind in kinds) == is_in
+def _is_of_networks(kinds: Collection[str], line: Line, *, is_in: bool = True) -> bool:
+    return line.group in NETWORKS and (line.part.kind in kinds) == is_in
 
 
 _KINDS = {
@@ -138,15 +139,19 @@ _KINDS = {
     "Optics": (OPTIC,),
     "Cables": tuple(x for x in CABLING if x != OPTIC),
 }
-"""Rows of the training network, each with kinds of parts."""
+"""Rows of all networks, each with kinds of parts."""
 _MOST_SIDE_BY_SIDE = 4
-_TRAINING = "Training network"
+_TRAINING, _SIDES = "Training network", "Frontend and storage networks"
 _SPARES_NOTE = "Spares are in the group of their parts. Every line stands in the bill."
+_KINDS_NOTE = (
+    "Parts with their spares, of the training, frontend and storage networks together. Every line "
+    "stands in the bill."
+)
 _GROUPS: tuple[tuple[str, Callable[[Line], bool]], ...] = (
     ("NPUs", lambda line: line.group == COMPUTE and line.part.kind == NPU),
     ("Servers", lambda line: line.group == COMPUTE and line.part.kind != NPU),
     (_TRAINING, lambda line: line.group == NETWORK),
-    ("Frontend and storage networks", lambda line: line.group in (FRONTEND, STORAGE)),
+    (_SIDES, lambda line: line.group in (FRONTEND, STORAGE)),
     ("Racks", lambda line: line.group == FACILITY),
     ("Support", lambda line: line.group == SUPPORT),
     ("Lump sums, such as freight", lambda line: line.group == SERVICES),

@@ -57,7 +57,7 @@ def answer_blocks(
     answer : what ``top``, ``grouped`` or ``pareto`` gave.
     axes : of the sweep.
     n_rows : to show at most.
-    units : of axes, as :func:`~libra_planner.views.sweeps.points.axis_units` has them.
+    units : of axes, as :func:`~libra_planner.views.sweeps.values.axis_units` has them.
     plan_cost : what ``cost_usd`` is, as ``Results.plan_cost`` has it.
     is_named : whether the reader has named the columns: all are shown, as named.
     is_whole : whether all columns are shown at any width, as another program may read them.

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import EFFECTIVE, OBJECTIVE, ROW
+from libra_planner.sweeps.columns import EFFECTIVE, OBJECTIVE, OVER_SERVER, ROW, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
+from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.paid import n_unbilled
 from libra_planner.views.sweeps.points import Points
@@ -37,7 +38,7 @@ def best_lines(results: Results, *, is_near: bool = True) -> Iterator[str]:
     if not _has_figures(results):
         return
     found = _best(results)
-    among = _among(results)
+    among = among_words(results)
     model = " in the plan's model" if _is_unchecked(results) else ""
     for work, (_, said) in found[:_MOST_WORKS]:
         yield f"Best{model}{_of(work)}{among}: {said}"
@@ -97,7 +98,7 @@ def _of(work: Work) -> str:
     return f" of {', '.join(visible(str(value)) for value in work)}" if work else ""
 
 
-def _among(results: Results) -> str:
+def among_words(results: Results) -> str:
     """Which rows have a place, where some optimum has none."""
     if "bill_usd" in results.columns and not results.n_billed:
         linear = "linear " * (results.manifest["spec"]["base"].get("prices", "linear") == "linear")
@@ -109,6 +110,46 @@ def _among(results: Results) -> str:
     if results.n_unsold:
         return f" among the {results.n_billed:,} rows with a bill of servers that are sold"
     return f" among the {results.n_billed:,} rows with a bill" if n_unbilled(results) else ""
+
+
+def why_unranked(n_unsold: int, n_other: int, lacks: str) -> str:
+    """Why designs have no rank.
+
+    Parameters
+    ----------
+    n_unsold, n_other : those of servers that nobody prices, and others.
+    lacks : what others have not.
+
+    Examples
+    --------
+    >>> why_unranked(45, 0, "no bill"), why_unranked(0, 5, "no bill")
+    ('no such server is priced', 'no bill')
+    >>> why_unranked(40, 5, "no bill")
+    'no such server is priced (40), no bill (5)'
+    """
+    if n_unsold and n_other:
+        return f"{UNSOLD} ({n_unsold:,}), {lacks} ({n_other:,})"
+    return UNSOLD if n_unsold else lacks
+
+
+def unsold_sql(results: Results) -> str:
+    """Which designs have no rank as nobody prices their servers, in SQL."""
+    return f"({STATUS} = 'optimal' AND {OVER_SERVER} > 0)" if results.n_unsold else "false"
+
+
+def unranked_groups(results: Results, axis: str) -> Iterator[str]:
+    """Why groups of an axis have no best row, where they have optima."""
+    keys = ", ".join(dict.fromkeys([*_works(results), sql_name(axis), OBJECTIVE]))
+    ranked = f"bool_or(({results.ranked}) IS TRUE) OVER (PARTITION BY {keys})"
+    query = (
+        f"SELECT count(*) FILTER (WHERE {unsold_sql(results)}), count(*) FROM (SELECT *, {ranked} "
+        f"AS has_rank_ FROM designs) WHERE NOT has_rank_ AND {STATUS} = 'optimal'"
+    )
+    ((n_unsold, n),) = results.sql(query).rows
+    if n:
+        why = why_unranked(n_unsold, n - n_unsold, f"no {time_words(results.time_column)}")
+        designs = f"{n:,} optimal design{'' if n == 1 else 's'}"
+        yield f"Groups without a best row hold {designs} without a rank: {why}"
 
 
 def _is_unchecked(results: Results) -> bool:

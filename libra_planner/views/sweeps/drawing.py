@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,8 +13,7 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import column_named
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
-from libra_planner.views.sweeps.points import swept_words
-from libra_planner.views.sweeps.values import cut_apart
+from libra_planner.views.sweeps.values import cut_apart, swept_words
 
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00",
@@ -90,8 +90,10 @@ def short(values: Sequence[Any], axis: str) -> list[str]:
 
 # Labels ---------------------------------------------------------------------------------------
 
-_WIDTH_PT, _HEIGHT_PT = 4.6, 9.5
-"""Of a letter of a label and of its line."""
+LABEL_PT, _HEIGHT_PT = 8, 9.5
+"""Size of type of a label, and the height of its line."""
+_GAP = 4
+"""Between two labels that stand side by side."""
 _MARKER = 5
 """Of a marker from its middle, the largest."""
 _EDGE = 8
@@ -125,12 +127,12 @@ def free_places(
     Examples
     --------
     >>> list(free_places([(20, 20), (24, 20)], ["a", "b"], (0, 0, 60, 60)))
-    [(0, (-2.3, 6)), (1, (6, 3))]
+    [(0, (-2.5, 6)), (1, (6, 3))]
     """
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in spots]
     more = np.empty((0, 2)) if others is None else others
     for i, ((x, y), name) in enumerate(zip(spots, names, strict=True)):
-        width = _WIDTH_PT * len(name)
+        width = _width(name)
         sides = ((dx, dy, x + dx, y + dy) for dx, dy in _offsets(width, is_sure=i < _SURE))
         boxes = ((dx, dy, (left, low, left + width, low + _HEIGHT_PT))
                  for dx, dy, left, low in sides)  # fmt: skip
@@ -142,8 +144,22 @@ def free_places(
         ]
         for n_covered, _, offset, own in sorted(free)[:1]:
             if n_covered == 0 or i < _SURE:
-                taken.append(own)
+                taken.append((own[0] - _GAP, own[1], own[2] + _GAP, own[3]))
                 yield i, offset
+
+
+def _width(name: str) -> float:
+    """Points of print that a label takes, to the next tenth.
+
+    >>> _width("row 10373"), _width("SW(8)_[SW(32)_SW(2)], 100")
+    (42.6, 112.7)
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    style = FontProperties(size=LABEL_PT)
+    width = text_to_path.get_text_width_height_descent(name, style, ismath=False)[0]
+    return math.ceil(10 * width) / 10
 
 
 def _n_inside(box: Sequence[float], spots: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from libra_planner.units import time_unit
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.drawing import (
     COLOURS,
+    LABEL_PT,
     MARKERS,
     are_numbers,
     free_places,
@@ -117,6 +118,9 @@ def panels(
     figure = new_figure(figsize=(9, sum(heights)), layout="constrained")
     ratios = {"height_ratios": heights}
     axes = list(figure.subplots(len(each), squeeze=False, gridspec_kw=ratios).flat)
+    if not x:
+        _frontiers(results, dict(zip(axes, each, strict=True)), answer, is_whole=is_whole)
+        return axes
     for one, work in zip(axes, each, strict=True):
         draw(results, one, x, y, answer, work, is_whole)
     return axes
@@ -139,8 +143,7 @@ def draw(
 ) -> None:
     """Draw what :func:`plot` writes on matplotlib axes; of several models one, ``work``."""
     if not x:
-        points = replace(Points.of(results, answer).of_work(work or {}), is_whole=is_whole)
-        _frontier(results, points, axes, answer, work or {})
+        _frontiers(results, {axes: work or {}}, answer, is_whole=is_whole)
         return
     if work is None:
         [work] = _few(works(results, x, y or ""), 1)
@@ -187,33 +190,58 @@ class _Look:
     way: str
 
 
-def _looks(points: Points) -> tuple[list[_Look], list[str]]:
-    """How axes are drawn, and those that find no place."""
+def _looks(points: Points, each: Sequence[Points]) -> tuple[list[_Look], list[str]]:
+    """How axes are drawn, and those that find no place: the same in all pictures of a file.
+
+    Parameters
+    ----------
+    points : all designs.
+    each : those of each picture, without the axes that tell pictures apart.
+    """
     room = {"colour": math.inf, "marker": len(MARKERS), "size": len(_SIZES), "fill": len(_FILLS)}
-    ways, left = points.ways(room)
-    values = {axis: in_order({points.rows[i][axis] for i in points.near}) for axis in ways}
+    ways, left = points.ways(room, without=[x for x in points.axes if x not in each[0].axes])
+    drawn = [one.rows[i] for one in each for i in one.near]
+    values = {axis: in_order({row[axis] for row in drawn}) for axis in ways}
     return [_Look(axis, tuple(values[axis]), way) for axis, way in ways.items()], left
 
 
-def _frontier(
-    results: Results, points: Points, axes: Any, answer: Answer | None, work: Work
+def _frontiers(
+    results: Results, pictures: Mapping[Any, Work], answer: Answer | None, *, is_whole: bool
 ) -> None:
+    """Draw the frontier of each work on the axes that it has."""
+    points = replace(Points.of(results, answer), is_whole=is_whole)
     _need_figures(results, points, answer)
-    looks, left = _looks(points)
+    each = [points.of_work(work) for work in pictures.values()]
+    looks = _looks(points, each)
+    drawn = [
+        (own, axes, _frontier(results, own, axes, work, *looks))
+        for own, (axes, work) in zip(each, pictures.items(), strict=True)
+    ]
+    # Places of points are known once the layout of all pictures is.
+    next(iter(pictures)).figure.draw_without_rendering()
+    for own, axes, at in drawn:
+        if own.has_optimum:
+            _labels(own, at, axes)
+
+
+def _frontier(
+    results: Results, points: Points, axes: Any, work: Work, looks: list[_Look], left: list[str]
+) -> Any:
+    """Draw one frontier; the places of all designs, shape (n, 2)."""
     if not points.has_optimum:
         axes.set_axis_off()
         text = f"no design{of_words(work)} has the figure {time_words(points.time)}"
         text += "" if work else f": {results.statuses}"
         axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
         titled(results, axes, "Nothing to draw")
-        return
+        return None
     found = [[row[points.cost], row[points.time]] for row in points.rows]
     at = np.array(found, dtype=np.float64).reshape(-1, 2)
     unit_s, unit = time_unit(np.nanmax(at[points.near, 1]))
     at *= [_PER_MILLION, 1 / unit_s]
     _scatter(points, at, looks, axes)
     if unsold := [i for i in points.near if i in points.unsold]:
-        axes.scatter(*at[unsold].T, marker="x", s=60, color="#b00020", linewidths=1.5, zorder=4)
+        axes.scatter(*at[unsold].T, marker="x", s=60, color="#b00020", linewidths=1.5, zorder=2.2)
     for front in points.fronts.values():
         axes.plot(*at[front].T, drawstyle="steps-pre", **_line_style(len(points.near)))
     what = time_words(points.time)
@@ -225,17 +253,17 @@ def _frontier(
     heading = f"{what} against {points.cost_name}".capitalize() + of_words(work)
     titled(results, axes, heading, points.far_words)
     _legend(points, looks, left, axes)
-    _labels(points, at, axes)
+    return at
 
 
 def _line_style(n: int) -> dict[str, Any]:
-    """How a frontier is drawn: under few designs, over many, which would hide it."""
+    """How a frontier is drawn: under few designs; of many over those that are not on it."""
     if n < _MANY:
         return {"color": "0.45", "linewidth": 1, "zorder": 1}
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=3, foreground="white")]
-    return {"color": "0.1", "linewidth": 1.2, "zorder": 3.5, "path_effects": halo}
+    return {"color": "0.1", "linewidth": 1.2, "zorder": 2.5, "path_effects": halo}
 
 
 def _titled_axis(points: Points, axis: str) -> str:
@@ -263,9 +291,9 @@ def _scale(at: Any, axes: Any) -> None:
 
 
 def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:
-    """A point for every design, with a dark rim on the frontier."""
+    """A point for every design; those of the frontier on top, with a dark rim if they are few."""
     ways = {look.way: look for look in looks}
-    rims = points.labels if len(points.labels) <= MOST_RIMS else {}
+    has_rims = len(points.labels) <= MOST_RIMS
     colours, scale = _colours(points, ways.get("colour"))
     groups: dict[tuple[int, ...], list[int]] = {}
     for i in points.near:
@@ -273,12 +301,13 @@ def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:
             ways[way].values.index(points.rows[i][ways[way].axis]) if way in ways else 0
             for way in ("marker", "size", "fill")
         )
-        groups.setdefault((*places, int(i in rims)), []).append(i)
+        groups.setdefault((*places, int(i in points.labels)), []).append(i)
     for (marker, size, fill, is_best), members in sorted(groups.items(), key=lambda one: one[0][3]):
         own = [colours[i] for i in members]
         style: dict[str, Any] = {"facecolors": "none" if fill else own, "marker": MARKERS[marker]}
-        style |= {"edgecolors": "0.1" if is_best and not fill else own, "zorder": 2 + is_best}
-        style |= {"linewidths": 1.8 if is_best and fill else 1, "alpha": 1 if is_best else 0.75}
+        has_rim = is_best and has_rims
+        style |= {"edgecolors": "0.1" if has_rim and not fill else own, "zorder": 2 + is_best}
+        style |= {"linewidths": 1.8 if has_rim and fill else 1, "alpha": 1 if is_best else 0.75}
         area = _SIZES[size] if "size" in ways else 36 if len(points.near) < _MANY else 9
         axes.scatter(*at[members].T, s=area, **style)
     if scale is not None:
@@ -376,14 +405,13 @@ def _handles(look: _Look) -> Iterator[Any]:
 def _labels(points: Points, at: Any, axes: Any) -> None:
     """Names of the designs on the frontier, none on top of another."""
     front, names = list(points.labels)[:MOST_LABELS], list(points.labels.values())[:MOST_LABELS]
-    figure = axes.figure
-    figure.draw_without_rendering()  # Places of points are known once the layout is.
-    per_pixel = 72 / figure.dpi
+    per_pixel = 72 / axes.figure.dpi
     spots = (axes.transData.transform(at[front]) * per_pixel).tolist()
     others = axes.transData.transform(at[points.near]) * per_pixel
     box = axes.get_window_extent().extents * per_pixel
     for i, offset in free_places(spots, names, box.tolist(), others[np.isfinite(others).all(1)]):
-        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "zorder": 4}
+        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": LABEL_PT, "zorder": 5}
+        style |= {"va": "bottom"}
         style["bbox"] = {"facecolor": "white", "alpha": 0.95, "edgecolor": "none", "pad": 0.8}
         style["arrowprops"] = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6}
         axes.annotate(names[i], at[front[i]], xytext=offset, **style).set_in_layout(False)

@@ -78,7 +78,7 @@ def _sold(results: Results, row: int) -> Iterator[tuple[str, float, int]]:
     """The scale-up domain that the NPU of a row is sold in, byte/s per NPU, and its dimensions."""
     for plan in plans_of(results, row):
         problem = plan.base if plan.is_open else plan.problem
-        for npu, domain in offered_domains(problem, npu_names(plan_spec(plan.document))):
+        for npu, domain in offered_domains(problem, npu_names(plan_spec(plan.with_degrees))):
             name = f"the server of {npu} ({domain.name})"
             yield name, domain.npu_Bps, domain.n_dims(problem.topology)
 

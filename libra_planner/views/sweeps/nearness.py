@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from libra_planner.sweeps.columns import OVER_SERVER
 
 _NEAR = 1.25
 """Times the end of the frontier: so far designs are drawn."""
@@ -48,10 +46,3 @@ def far_designs(figures: Any, front: Sequence[int], axes: Sequence[Sequence[Any]
             nearest = min(own, key=lambda i: (beyond[i], i))
             is_far[nearest] &= beyond[nearest] > _FARTHEST
     return [int(i) for i in np.flatnonzero(is_far)]
-
-
-def unsold_places(rows: Sequence[Mapping[str, Any]]) -> frozenset[int]:
-    """Rows of servers that nobody prices, by their places, among others whose bill is of theirs."""
-    found = frozenset(i for i, row in enumerate(rows) if row.get(OVER_SERVER))
-    is_sold = any(row.get("bill_usd") is not None and i not in found for i, row in enumerate(rows))
-    return found if is_sold else frozenset()

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.plain_text import visible, with_article
+from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import ROW, Column, on_screen
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
 from libra_planner.views.sweeps.answers import time_words
+from libra_planner.views.sweeps.best import unsold_sql, why_unranked
 from libra_planner.views.sweeps.drawing import (
     COLOURS,
     LOG_STEPS,
@@ -27,8 +28,8 @@ from libra_planner.views.sweeps.drawing import (
     short,
     titled,
 )
-from libra_planner.views.sweeps.points import MANY_TIMES, axis_title
-from libra_planner.views.sweeps.values import in_order, scaled, tier_names
+from libra_planner.views.sweeps.points import MANY_TIMES
+from libra_planner.views.sweeps.values import axis_title, in_order, scaled, tier_names
 
 _MOST_TICKS = 40
 _STEPS = (1, 2, 5, 10)
@@ -73,16 +74,21 @@ def of_words(work: Work) -> str:
 
 
 def _left_out(results: Results, work: Work, column: Column | None = None) -> str:
-    """How many designs have no place in a figure of the best; empty where all have."""
+    """How many designs have no place in a figure of the best, and why; empty where all have."""
     keys = ", ".join(map(sql_name, work))
-    needs = results.ranked + (f" AND {sql_name(column.name)} IS NOT NULL" if column else "")
-    query = f"SELECT count(*) AS n_, count(*) FILTER (WHERE {needs}) AS ranked_"
+    has = f" AND {sql_name(column.name)} IS NOT NULL" if column else ""
+    is_placed, is_unsold = f"({results.ranked}{has}) IS TRUE", unsold_sql(results)
+    query = (
+        f"SELECT count(*) AS n_, count(*) FILTER (WHERE {is_placed}) AS placed_, count(*) FILTER "
+        f"(WHERE {is_unsold} AND NOT ({results.ranked}) IS TRUE) AS unsold_"
+    )
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
-    n, n_ranked = found["n_"], found["ranked_"]
-    needed = with_article(time_words(results.time_column))
-    needed += f" or without {column.label}" if column else ""
-    return f"Left out: {n - n_ranked:,} of {n:,} designs without {needed}" if n_ranked < n else ""
+    n, n_left, n_unsold = found["n_"], found["n_"] - found["placed_"], found["unsold_"]
+    lacks = f"no {time_words(results.time_column)}"
+    lacks += f", or no {column.label}" if column else ""
+    why = why_unranked(n_unsold, n_left - n_unsold, lacks)
+    return f"Left out: {n_left:,} of {n:,} designs: {why}" if n_left else ""
 
 
 def _fastest(

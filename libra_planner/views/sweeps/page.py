@@ -18,7 +18,14 @@ from libra_planner.sweeps.results import NEAR, Results
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
-from libra_planner.views.sweeps.best import BROKEN, UNSOLD, best_lines, has_bills, near_lines
+from libra_planner.views.sweeps.best import (
+    BROKEN,
+    UNSOLD,
+    among_words,
+    best_lines,
+    has_bills,
+    near_lines,
+)
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
@@ -26,7 +33,6 @@ from libra_planner.views.sweeps.points import (
     MOST_RIMS,
     Points,
     proportional,
-    swept_words,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
 from libra_planner.views.sweeps.values import (
@@ -36,6 +42,7 @@ from libra_planner.views.sweeps.values import (
     digits_apart,
     in_order,
     scaled,
+    swept_words,
     token_words,
 )
 
@@ -118,10 +125,11 @@ def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
             _card(results, points, "Fastest", fastest, ""),
         )
     best = points.per_dollar(front)
-    lead = f"Best per dollar: {points.name(best)}{_tie_words(results, points, best)}."
+    among = among_words(results)
+    lead = f"Best per dollar{among}: {points.name(best)}{_tie_words(results, points, best)}."
     if fastest == cheapest:
         return (lead, "It is the fastest and the cheapest, too."), (
-            _card(results, points, "Fastest and cheapest", fastest, ""),
+            _card(results, points, "Fastest and cheapest", fastest, _place("It is so", among)),
         )
     why = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
     cards = (
@@ -130,11 +138,16 @@ def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
             points,
             " and ".join(names).capitalize(),
             i,
-            _beside(points, i, fastest, cheapest),
+            _place(" and ".join(names).capitalize(), among) + _beside(points, i, fastest, cheapest),
         )
         for i, names in points.roles(front).items()
     )
     return (lead, why), tuple(cards)
+
+
+def _place(what: str, among: str) -> str:
+    """Among which rows a design is the best; empty where that is all of them."""
+    return f"{what}{among}. " if among else ""
 
 
 def _tie_words(results: Results, points: Points, best: int) -> str:
@@ -164,11 +177,11 @@ def _tie_words(results: Results, points: Points, best: int) -> str:
 def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[int]]) -> _Best:
     """The best of each workload: times of different work do not compare."""
     apart = ", ".join(map(visible, points.apart))
-    cards = []
+    cards, among = [], among_words(results)
     for front in fronts[:_MOST_CARDS]:
         best = points.per_dollar(front) if points.cost else front[0]
         work = ", ".join(points.value(best, axis) for axis in points.apart)
-        ends = f"Fastest: {_figures(points, front[0])}."
+        ends = f"Fastest{among}: {_figures(points, front[0])}."
         if points.cost:
             ends += f" Cheapest: {_figures(points, front[-1])}."
         name = points.name(best, without=points.apart)
@@ -176,7 +189,7 @@ def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[in
             Card(work, name, _figures(points, best), f"{_row(results, points, best)}{ends}")
         )
     what = "per dollar" if points.cost else "in time"
-    lead = f"The best {what} of each {apart}."
+    lead = f"The best {what} of each {apart}{among}."
     why = f"The work of a step depends on {apart}: compare times only where it is the same."
     return (lead, why), tuple(cards)
 
@@ -308,6 +321,7 @@ def page_data(points: Points) -> dict[str, Any]:
         "works": [", ".join(map(str, work.values())) for work in works],
         "work_of": work_of,
         "compared": _compared(points),
+        "unsold": sorted(points.unsold),
         "most": _MOST_DRAWN,
         "many": MANY_TIMES,
         "most_labels": MOST_LABELS,

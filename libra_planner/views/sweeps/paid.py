@@ -11,6 +11,7 @@ from libra_planner.sweeps.columns import OVER_RULE, STATUS
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.results import SAME, Results
+from libra_planner.sweeps.template import PRICE_KEYS, names_at
 from libra_planner.units import format_usd
 from libra_planner.views.sweeps.noted import Remark
 
@@ -124,12 +125,13 @@ def over_rule_remarks(results: Results) -> Iterator[Remark]:
 
 
 def idle_price_remarks(results: Results) -> Iterator[Remark]:
-    """Axes that move the plan's own cost and no bill, such as a fixed cost."""
+    """Axes of prices that move the plan's own cost and no bill, such as a fixed cost."""
     if results.cost_column != "bill_usd" or "cost_usd" not in results.columns:
         return
     moves = "max({0}) - min({0}) > {1} * max({0})"
     cost, bill = (moves.format(one, SAME) for one in ("cost_usd", "bill_usd"))
-    for axis in results.axes:
+    priced = names_at(results.manifest["spec"], PRICE_KEYS)
+    for axis in (one for one in results.axes if one in priced):
         others = ", ".join(sql_name(one) for one in results.axes if one != axis)
         like = f"GROUP BY {others}" if others else ""
         groups = (

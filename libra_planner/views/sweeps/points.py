@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import OVER_RULE, OVER_SERVER, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
-from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
-from libra_planner.units import UNITS
-from libra_planner.views.sweeps.nearness import far_designs, unsold_places
+from libra_planner.views.sweeps.nearness import far_designs
 from libra_planner.views.sweeps.values import (
-    axis_words,
+    axis_units,
     cut_apart,
     degree_words,
     in_order,
@@ -67,6 +61,8 @@ class Points:
     plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
     tiers : names of the dimensions; empty where the plans have none, or different ones.
     is_whole : whether a picture draws all designs, those far from the frontier, too.
+    over_rule, over_server : numbers of rows whose bill breaks a rule on cost, and of those that ask
+        for servers that nobody prices: for rows whose columns do not tell it.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -81,6 +77,8 @@ class Points:
     cost_name: str = "network cost"
     tiers: tuple[str, ...] = ()
     is_whole: bool = False
+    over_rule: frozenset[int] = frozenset()
+    over_server: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -98,7 +96,8 @@ class Points:
         is_sample = answer is None and len(rows) < results.n_rows
         work, units = tuple(x for x in apart if x in varied), axis_units(results)
         named = results.plan_cost, results.cost_name, tuple(tier_names(results))
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named)
+        wrong = {"over_rule": results.over_rule, "over_server": results.over_server}
+        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named, **wrong)
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -233,16 +232,22 @@ class Points:
 
     def breaks_rule(self, i: int) -> bool:
         """Whether the bill of a design is more than its rules on cost allow."""
-        return (self.rows[i].get(OVER_RULE) or 0.0) > CENT_USD
+        row = self.rows[i]
+        return (row.get(OVER_RULE) or 0.0) > CENT_USD or row.get(ROW) in self.over_rule
 
     def is_unsold(self, i: int) -> bool:
         """Whether a design asks for a server that nobody prices: its bill is of a smaller one."""
-        return bool(self.rows[i].get(OVER_SERVER))
+        row = self.rows[i]
+        return bool(row.get(OVER_SERVER)) or row.get(ROW) in self.over_server
 
     @cached_property
     def unsold(self) -> frozenset[int]:
         """Such designs among others that are sold: their bills have no rank."""
-        return unsold_places(self.rows) if self.cost == "bill_usd" else frozenset()
+        if self.cost != "bill_usd":
+            return frozenset()
+        billed = [i for i, row in enumerate(self.rows) if row[self.cost] is not None]
+        found = frozenset(filter(self.is_unsold, range(len(self.rows))))
+        return frozenset() if found.issuperset(billed) else found
 
     @cached_property
     def fronts(self) -> dict[tuple[Any, ...], list[int]]:
@@ -382,9 +387,17 @@ class Points:
         group = {value: k * _MOST_GROUPS // len(values) for k, value in enumerate(values)}
         of = np.array([group[self.rows[i][axis]] for i in drawn], dtype=np.int64)
         time = np.log([self.rows[i][self.time] for i in drawn])
+        time -= self._means(time, drawn)
         n = np.maximum(np.bincount(of, minlength=_MOST_GROUPS), 1)
         means = np.bincount(of, time, minlength=_MOST_GROUPS) / n
         return float(np.var(means[of])) if drawn else 0.0
+
+    def _means(self, values: Any, places: Sequence[int]) -> Any:
+        """The mean of values of designs over all of the same work, one for each of them."""
+        numbers: dict[tuple[Any, ...], int] = {}
+        works = (tuple(self.rows[i][axis] for axis in self.apart) for i in places)
+        of = np.array([numbers.setdefault(work, len(numbers)) for work in works], dtype=np.int64)
+        return (np.bincount(of, values) / np.bincount(of))[of]
 
     def _moves(self, axis: str) -> bool:
         """Whether any two rows that differ in this axis alone differ in time or cost."""
@@ -454,47 +467,3 @@ def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def axis_units(results: Results) -> dict[str, str]:
-    """Units of axes: what the plan writes behind each of their placeholders, as ``{nic} GB/s``."""
-    spec = results.manifest["spec"]
-    text = json.dumps(spec["base"])
-    found = {}
-    for axis in results.axes:
-        uses = re.findall(rf"\{{\s*{re.escape(axis)}\s*\}}\s*([A-Za-z$%/]*)", text)
-        if len({*uses}) == 1 and any(uses[0] in kind for kind in UNITS.values()):
-            found[axis] = uses[0]
-    return found
-
-
-def axis_title(results: Results, axis: str) -> str:
-    """An axis of a figure, with its unit."""
-    unit = axis_units(results).get(axis)
-    return f"{visible(axis)}, {unit}" if unit else visible(axis)
-
-
-def swept_words(results: Results) -> tuple[str, str]:
-    """The name of a sweep, and what it sweeps."""
-    manifest = results.manifest
-    base, axes = manifest["spec"]["base"], manifest["spec"]["axes"]
-    fabric = base.get("fabric")
-    topology = fabric.get("topology") if isinstance(fabric, dict) else None
-    fixed = [one for one in (base.get("workload"), topology) if isinstance(one, str)]
-    what = " on ".join(visible(one) for one in fixed if "{" not in one)
-    kept = {name: _kept(results, name, values) for name, values, *_ in axes}
-    over = ", ".join(axis_words(name, some) for name, some in kept.items() if len(some) > 1)
-    n_all = manifest["n_designs"]
-    n_own = n_all if results.kept is None and not results.where else results.n_rows
-    n = f"{n_own:,} of {n_all:,}" if n_own < n_all and not results.where else f"{n_own:,}"
-    words = f"{n} designs over {over}" if over else f"{n} design{'' if n == '1' else 's'}"
-    words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
-    return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
-
-
-def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
-    """Values of an axis that ``where`` leaves, of a run that is finished."""
-    if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
-        return values
-    left = {row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows}
-    return [x for x in values if (cell(x) if isinstance(x, dict | list) else x) in left] or values

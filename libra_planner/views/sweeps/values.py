@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import Column
+from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
-from libra_planner.units import BYTE_STEPS, USD_STEPS, time_unit
+from libra_planner.units import BYTE_STEPS, UNITS, USD_STEPS, time_unit
 
 _LONGEST_LIST = 64
 """Letters of a list of values beyond which it is a number of values."""
@@ -186,3 +189,47 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, int) or value is None else visible(as_in_file(str(value)))
+
+
+def axis_units(results: Results) -> dict[str, str]:
+    """Units of axes: what the plan writes behind each of their placeholders, as ``{nic} GB/s``."""
+    spec = results.manifest["spec"]
+    text = json.dumps(spec["base"])
+    found = {}
+    for axis in results.axes:
+        uses = re.findall(rf"\{{\s*{re.escape(axis)}\s*\}}\s*([A-Za-z$%/]*)", text)
+        if len({*uses}) == 1 and any(uses[0] in kind for kind in UNITS.values()):
+            found[axis] = uses[0]
+    return found
+
+
+def axis_title(results: Results, axis: str) -> str:
+    """An axis of a figure, with its unit."""
+    unit = axis_units(results).get(axis)
+    return f"{visible(axis)}, {unit}" if unit else visible(axis)
+
+
+def swept_words(results: Results) -> tuple[str, str]:
+    """The name of a sweep, and what it sweeps."""
+    manifest = results.manifest
+    base, axes = manifest["spec"]["base"], manifest["spec"]["axes"]
+    fabric = base.get("fabric")
+    topology = fabric.get("topology") if isinstance(fabric, dict) else None
+    fixed = [one for one in (base.get("workload"), topology) if isinstance(one, str)]
+    what = " on ".join(visible(one) for one in fixed if "{" not in one)
+    kept = {name: _kept(results, name, values) for name, values, *_ in axes}
+    over = ", ".join(axis_words(name, some) for name, some in kept.items() if len(some) > 1)
+    n_all = manifest["n_designs"]
+    n_own = n_all if results.kept is None and not results.where else results.n_rows
+    n = f"{n_own:,} of {n_all:,}" if n_own < n_all and not results.where else f"{n_own:,}"
+    words = f"{n} designs over {over}" if over else f"{n} design{'' if n == '1' else 's'}"
+    words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
+    return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
+
+
+def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
+    """Values of an axis that ``where`` leaves, of a run that is finished."""
+    if axis not in results.columns or results.n_parts_done < results.manifest["n_parts"]:
+        return values
+    left = {row[0] for row in results.sql(f"SELECT DISTINCT {sql_name(axis)} FROM designs").rows}
+    return [x for x in values if (cell(x) if isinstance(x, dict | list) else x) in left] or values

@@ -15,6 +15,7 @@ from libra_planner.step.bands import (
     MEMORY_ERROR_FRACTION,
     MOST_MEASURED_CHUNKS,
     STRATEGY_TIE_FRACTION,
+    beyond_measured_chunks,
 )
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.memory_use import is_certain
@@ -34,6 +35,7 @@ from libra_planner.views.bought.thin import MOST_TAPER, thin_notes, thin_tiers
 from libra_planner.views.bought.whole_ports import port_notes
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.views.plan import band_keys
+from libra_planner.views.training.copies import copies_notes
 from libra_planner.views.training.found import (
     FLATTERED,
     TIES_UNKNOWN,
@@ -127,13 +129,10 @@ def _memory_note(texts: Sequence[str], room_bytes: float | None, certain: str) -
 def _chunks_note(shown: Sequence[Strategy]) -> Iterator[str]:
     """Whether the first has more chunks than any run whose time is known."""
     chunks = [int(one.interleave) for one in shown]
-    if chunks[0] > MOST_MEASURED_CHUNKS:
+    if beyond := beyond_measured_chunks(chunks[0]):
         usual = next((i for i, n in enumerate(chunks, 1) if n <= MOST_MEASURED_CHUNKS), 0)
         keeps = f"; row {usual} keeps to that" if usual else ""
-        yield (
-            f"The first has {chunks[0]} chunks a stage; published runs that such times are held "
-            f"against have {MOST_MEASURED_CHUNKS} at most{keeps}"
-        )
+        yield f"The first has {beyond}{keeps}"
 
 
 def run_tie(run: PlannedRun, best: PlannedRun) -> bool | None:
@@ -254,6 +253,7 @@ def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
     for one in shown:
         run = _planned(problem, one.strategy)
         yield from busy_notes(run, one.optimum.bandwidth_bytes_per_s)
+        yield from copies_notes(run, one.optimum.bandwidth_bytes_per_s)
         yield from thin_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from port_notes(problem, one.optimum.bandwidth_bytes_per_s)
         yield from rack_notes(problem, one.optimum.bandwidth_bytes_per_s)

@@ -7,6 +7,7 @@ from typing import Any
 
 from libra_planner.procurement.bought.placements import (
     at_other_placement,
+    cure_text,
     is_placeable,
     kept_text,
     other_placement,
@@ -14,7 +15,7 @@ from libra_planner.procurement.bought.placements import (
     placements,
     then_text,
 )
-from libra_planner.procurement.bought.twins import untwinned_ties
+from libra_planner.procurement.bought.twins import EQUAL, untwinned_ties
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time
@@ -50,7 +51,9 @@ def placement_text(comparison: Comparison) -> str:
     text += f". With placement {where}{kept_text(comparison)} a step of {one.letter} takes "
     text += f"{format_time(moved.step_time_s)} ({change:+.1%})"
     is_told = len(comparison.candidates) > 1 and then.chosen == comparison.chosen
-    return f"{text}, and {then_text(comparison, then)}." if is_told else f"{text}."
+    text += f", and {then_text(comparison, then)}." if is_told else "."
+    cure = cure_text(one) if abs(change) >= EQUAL else ""
+    return f"{text} {cure}".rstrip()
 
 
 def placement_times_text(comparison: Comparison) -> str:
