@@ -64,8 +64,8 @@ class ModelTraining(Frozen):
                 key = phase, part, group, i > 0
                 found[key] = found.get(key, 0) + round(float(one.count)) * (group.n_npus > 1)
         return tuple(
-            work.Communication(*key, count, elsewhere)
-            for (*key, elsewhere), count in found.items()
+            work.Communication(phase, part, group, count, elsewhere)
+            for (phase, part, group, elsewhere), count in found.items()
             if count
         )
 
