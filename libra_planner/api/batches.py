@@ -170,7 +170,16 @@ class Batch(Rows[BatchRow], Frozen, Shown, BatchResult):
     @overload
     def __getitem__(self, index: slice) -> Batch: ...
     def __getitem__(self, index: int | slice) -> BatchRow | Batch:
-        return self._part(index) if isinstance(index, slice) else self.rows[index]
+        if isinstance(index, slice):
+            return self._part(index)
+        return self.rows[self._place(index, "index")]
+
+    def _place(self, number: int, name: str) -> int:
+        """The number of a row that is there."""
+        n = self.n_designs
+        if not -n <= whole_number(number) < n:
+            raise IndexError(f"{name}: got {number}, expected a row from 0 to {n - 1}")
+        return number
 
     def _part(self, part: slice) -> Batch:
         arrays = [one.name for one in fields(BatchResult) if one.name != "messages"]
@@ -193,10 +202,7 @@ class Batch(Rows[BatchRow], Frozen, Shown, BatchResult):
         Infeasible, IllPosed, SolverFailed
             Where the row has no optimum, with the reason.
         """
-        n = self.n_designs
-        if not -n <= whole_number(number) < n:
-            raise IndexError(f"design: got {number}, expected a row from 0 to {n - 1}")
-        return self.rows[number].optimize()
+        return self.rows[self._place(number, "design")].optimize()
 
     def headline(self) -> str:
         """It in one line."""
@@ -259,6 +265,6 @@ def batch_optimize(plans: Problem | Sequence[Problem]) -> Batch:
     """
     one = isinstance(plans, str | Mapping | Problem) or not isinstance(plans, Iterable)
     listed: list[Any] = [plans] if one else [*plans]  # type: ignore[misc]
-    for plan in listed:
-        plan_given(plan, "batch_optimize")
+    for number, plan in enumerate(listed):
+        plan_given(plan, "batch_optimize", None if one else number)
     return Batch.of(optimizing.batch_optimize(listed), plans=tuple(listed))

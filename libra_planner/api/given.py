@@ -188,8 +188,14 @@ def searched_of(problem: Problem) -> SearchedPlan:
     return SearchedPlan(problem, overrides_of(problem), getattr(problem, "found", None))
 
 
-def plan_given(value: object, function: str) -> None:
+def plan_given(value: object, function: str, number: int | None = None) -> None:
     """Refuse what is no plan.
+
+    Parameters
+    ----------
+    value : what is given.
+    function : of this package, which takes a plan, or a list of them.
+    number : its place in such a list.
 
     Raises
     ------
@@ -207,15 +213,20 @@ def plan_given(value: object, function: str) -> None:
         return
     if isinstance(value, str | PathLike):
         name = str(value)
-        got, fix = f"the path {name!r}", f"write lp.{function}(lp.load_plan({name!r}))"
+        plan = f"lp.load_plan({name!r})"
+        fix = f"write lp.{function}({plan})" if number is None else f"write {plan} in its place"
+        got = f"the path {name!r}"
     elif isinstance(value, Mapping):
-        got, fix = "a dict", f"write lp.{function}(lp.load_plan(...))"
+        plan = "lp.load_plan(...)"
+        fix = f"write lp.{function}({plan})" if number is None else f"write {plan} around it"
+        got = "a dict"
     else:
         got, fix = (
             f"a value of type {type(value).__name__}",
             "lp.load_plan makes one of a path, a name or a dict",
         )
-    raise TypeError(f"{function}: got {got}, expected a plan; {fix}")
+    at = "" if number is None else f" at place {number} of the list"
+    raise TypeError(f"{function}: got {got}{at}, expected a plan; {fix}")
 
 
 def policy_of(policy: str | Policy) -> Policy:

@@ -11,6 +11,7 @@ from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import (
     answer,
     command_on,
+    hint,
     judge_search,
     progress_of,
     search_progress,
@@ -44,6 +45,8 @@ def check(options: argparse.Namespace) -> None:
     )
     told = Check(chosen.problem, question, found, options.busiest, options.groups)
     answer(options, told.to_dict, told.blocks(brief=options.brief), then=_report(options))
+    if not (options.json or options.brief):
+        hint("--brief leaves out the tables of collectives, layers, links and parts", "shorter")
     judge_search(found.found)
     drawn = found.failures.get("failures")
     if drawn is not None and not len(drawn.step_time_s):

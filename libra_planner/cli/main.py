@@ -35,6 +35,8 @@ _SHAPES = {
     "--bandwidth": re.compile(r"[0-9.]+(,[0-9.]+)+"),
 }
 """What values of options look like."""
+_ELSEWHERE = {"--npu": "--system", "--nic": "--fabric"}
+"""Options of some commands, and those of others that say the same."""
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
 
@@ -152,11 +154,17 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _close_flags(word: str, flags: Sequence[str]) -> list[str]:
-    """Flags of which a wrong one has the initials, with or without an s for size; else near ones.
+    """Flags that a wrong one begins, or has the initials of, with or without an s; else near ones.
 
+    >>> _close_flags("--json", ["--json-progress", "--jobs"])
+    ['--json-progress']
     >>> _close_flags("--gbs", ["--gpus", "--global-batch"]), _close_flags("--gpu", ["--gpus"])
     (['--global-batch'], ['--gpus'])
     """
+    if begun := [flag for flag in flags if flag.startswith(f"{word}-")]:
+        return begun
+    if _ELSEWHERE.get(word) in flags:
+        return [_ELSEWHERE[word]]
     names = [flag.removeprefix("--").split("-") for flag in flags]
     initials = ["".join(part[:1] for part in name) if name[1:] else "" for name in names]
     letters = word.lstrip("-")

@@ -92,11 +92,11 @@ def answer_cases(options: argparse.Namespace, cases: Cases, what: str = "time") 
         print(f"{cases.n_without:,} of {len(cases):,} {said}", file=sys.stderr)
 
 
-def hint(then: str) -> None:
+def hint(then: str, what: str = "next") -> None:
     """Say on a terminal what comes next; nothing for programs, which read no advice."""
     if then and sys.stderr.isatty():
         sys.stdout.flush()
-        print(visible(f"next: {then}"), file=sys.stderr)
+        print(visible(f"{what}: {then}"), file=sys.stderr)
 
 
 def command_on(name: str, plan: str, settings: Sequence[str], *more: str) -> str:

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -93,6 +94,11 @@ def _values(axis: Axis) -> str:
     texts = [as_in_file(cell(value)) for value in axis.values]
     if axis.kind == NUMBER:
         return " to ".join((texts[0], texts[-1])[: len(texts)])
+    return _first(texts)
+
+
+def _first(texts: Sequence[str]) -> str:
+    """The first of some values."""
     return ", ".join([*texts[:_MOST_VALUES], *(["..."] if len(texts) > _MOST_VALUES else [])])
 
 
@@ -232,6 +238,8 @@ def _tell_remarks(results: Results, *, is_all: bool) -> None:
     from libra_planner.views.sweeps.remarks import folded, remarks
 
     sys.stdout.flush()
+    if not results.n_rows:
+        return
     tell((remarks if is_all else folded)(results), sys.stderr)
 
 
@@ -281,6 +289,9 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
     if given and (options.sql is not None or options.group_by):
         got, fix = f"got {given} with {_question(options)}", "leave one of them out"
         raise SpecError.at(given, got, "expected one of them", fix)
+    if options.group_by and "," in options.group_by:
+        fix = "group by one of them and pick values of the others by --where, or write --sql"
+        raise SpecError.at("--group-by", f"got {options.group_by!r}", "expected one column", fix)
     if options.plot_all and (options.x or not options.plot):
         got = f"got --plot-all {'with --x' if options.plot else 'without --plot'}"
         raise SpecError.at("--plot-all", got, "expected the figure of the frontier", "leave it out")
@@ -359,7 +370,7 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
     """Designs as people read them; what a user's query gives as it is."""
     answer = _answer(results, options)
     if not answer.rows:
-        print("no designs", file=sys.stderr)
+        say([f"no designs{_there(results)}"], sys.stderr)
     elif options.sql is not None:
         _print_table(answer)
     else:
@@ -380,6 +391,17 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         streams.show([escape(words), *rows, *more])
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
+
+
+def _there(results: Results) -> str:
+    """Which values there are of the axes of texts that filters name."""
+    asked = " ".join(results.where)
+    said = (
+        f"; {name} is one of: {_first([*map(visible, values)])}"
+        for name, values, *_ in results.manifest["spec"]["axes"]
+        if all(isinstance(one, str) for one in values) and re.search(rf"\b{name}\b", asked)
+    )
+    return "".join(said)
 
 
 def _print_table(answer: Answer) -> None:

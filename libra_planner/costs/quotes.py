@@ -329,8 +329,10 @@ class Quote:
         if not any(one.moq for one in offers):
             return self
         if self.n_needed is None or n_units < self.n_needed:
-            needed = {"n_needed": n_units, "n_most": max(most, self.n_most or 0)}
-            return cheapest([replace(one, **needed, others=()) for one in offers])
+            most = max(most, self.n_most or 0)
+            return cheapest(
+                [replace(one, n_needed=n_units, n_most=most, others=()) for one in offers]
+            )
         if most <= (self.n_most or 0):
             return self
         others = tuple(replace(one, n_most=most) for one in self.others)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.plan.npus import catalogue, npu_kernels, npu_named
+from libra_planner.errors import Fault, SpecError
+from libra_planner.plan.npus import catalogue, npu_kernels, npu_named, unknown_npu
 from libra_planner.reading.tables import read_carried_table
 from libra_planner.workload.kernel_calls import (
     ATTENTION,
@@ -166,7 +166,7 @@ def _npu(variant: str, kind: str, catalogue_name: str | None) -> tuple[str, Kern
     npus = catalogue(catalogue_name).npus
     npu = npu_named(variant, npus) or npu_named(kind, npus)
     if npu is None:
-        (fault,) = unknown_name("NPU of the catalogue", kind, npus).faults
+        fault = unknown_npu("NPU of the catalogue", kind, npus)
         raise SpecError(replace(fault, path="gpu_type"))
     return npu, npu_kernels(npu, catalogue_name)
 

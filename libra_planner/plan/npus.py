@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
+from libra_planner.errors import Fault, SpecError, UnknownName, close_names, unknown_name
 from libra_planner.fabric.scale_up import TORUS, ScaleUpDomain
 from libra_planner.files import read_text
 from libra_planner.plan.options import Speed
@@ -325,8 +325,20 @@ def catalogue_npu(
         fix = f"write {', '.join(several[:-1])} or {several[-1]}"
         raise UnknownName(Fault(f"got {name!r}", f"expected one of {len(several)} NPUs", fix, path))
     stem = Path(catalogue_name or BUNDLED_CATALOGUE).stem
-    (fault,) = unknown_name(f"NPU of the catalogue {stem}", name, npus).faults
-    raise UnknownName(replace(fault, path=path))
+    raise UnknownName(replace(unknown_npu(f"NPU of the catalogue {stem}", name, npus), path=path))
+
+
+def unknown_npu(kind: str, name: str, npus: Iterable[str]) -> Fault:
+    """What is wrong with a name that no NPU has, near to a whole name or to its first part.
+
+    >>> unknown_npu("NPU", "b2000", ["b200-sxm", "gb200"]).fix
+    'did you mean b200-sxm?'
+    """
+    heads = {one: one.split("-")[0] for one in npus}
+    close = close_names(name, dict.fromkeys([*heads, *heads.values()]))
+    near = [one for one, head in heads.items() if one in close or head in close]
+    (fault,) = unknown_name(kind, name, heads).faults
+    return replace(fault, fix=f"did you mean {' or '.join(near)}?") if near else fault
 
 
 def npu_kernels(

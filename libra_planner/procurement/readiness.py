@@ -147,9 +147,12 @@ def unquoted(one: Candidate) -> tuple[OrderLine, ...]:
     return tuple(sorted((x for x in lines if x.part.price), key=lambda x: -x.total_usd))
 
 
-def unquoted_text(one: Candidate) -> str:
-    """The same in words, such as "optic-200g-sr4, $206k (published price)"; empty for none."""
-    found = unquoted(one)
+def unquoted_text(comparison: Comparison) -> str:
+    """The same of the design to buy, such as "optic-200g-sr4, $206k (published price)"; or empty.
+
+    With quotes of parts of the same kinds that no design uses: one may be of the wrong part.
+    """
+    found = unquoted(comparison.candidates[comparison.chosen])
     told = [
         f"{x.part.name}, {short_usd(float(x.total_usd))} ({_confidence(x)} price{_side(x)})"
         for x in found
@@ -157,7 +160,23 @@ def unquoted_text(one: Candidate) -> str:
     if len(told) > _MOST_TOLD:
         usd = sum((line.total_usd for line in found[_MOST_TOLD:]), ZERO)
         told[_MOST_TOLD:] = [f"{len(found) - _MOST_TOLD} more, {short_usd(float(usd))}"]
-    return "; ".join(told)
+    return "; ".join(told) + _misplaced_text(comparison, {x.part.kind for x in found})
+
+
+def _misplaced_text(comparison: Comparison, wanted: Collection[str]) -> str:
+    """Quotes of parts that no design buys, and of whose kinds one lacks a quote; empty for none.
+
+    Parameters
+    ----------
+    wanted : kinds of the parts that nobody has quoted.
+    """
+    shop, used = comparison.shop, {quote.item for quote in used_in(comparison)}
+    parts = ((x, shop.parts.by_name.get(x.item)) for x in shop.quotes if x.item not in used)
+    found = [quote for quote, part in parts if part is not None and part.kind in wanted]
+    if not found:
+        return ""
+    names = joined([quote.item for quote in found[:_MOST_TOLD]], "and")
+    return f" ({found[0].file} quotes {names}, which no design uses)"
 
 
 def _side(line: OrderLine) -> str:
@@ -212,7 +231,7 @@ def open_points(comparison: Comparison) -> Iterator[str]:
     yield from blocked(comparison)
     if is_mostly_assumed(one.bill):
         yield f"{assumed_text(one.bill)} of the price of {one.letter} is assumed"
-    if text := unquoted_text(one):
+    if text := unquoted_text(comparison):
         yield f"not quoted: {text}"
     yield from memory_texts(one, f" of {one.letter}")
     yield from order_texts(comparison)

@@ -75,7 +75,10 @@ def value_fault(
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         meant = _MEANT.get(value.casefold().strip("."), value)
         near = meant if meant in names else value
-        fix = closest(near, names) if len(names) > 1 else f"write {names[0]}"
+        is_close = bool(close_names(near, names))
+        fix = closest(near, names) if is_close else ""  # What was expected names all of them.
+        if len(names) == 1:
+            fix = f"write {names[0]}"
         if len(names) > _MOST_NAMES and close_names(value, names):
             expected = f"one of {len(names)} names"
     # Numbers may follow from others; a word is what somebody wrote.

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
+from libra_planner.sweeps.figures.inputs import refuse_inputs
 from libra_planner.sweeps.figures.number_units import UNITS, Unit
-from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain
+from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain, short_objective
 
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
@@ -38,15 +39,6 @@ HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
 
 NONE = "-"
-
-
-def _short_objective(value: str) -> str:
-    """As on the first screen."""
-    return {"performance": "perf", "performance_per_cost": "perf/cost"}.get(value, value)
-
-
-def _itself(values: Any) -> Any:
-    return values
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,7 @@ class Column:
     name: str
     meaning: str = ""
     of: tuple[str, ...] = ()
-    values: Callable[..., Any] = _itself
+    values: Callable[..., Any] = values.itself
     dtype: str = "double"
     kept: str = ASKED
     asked_as: str = ""
@@ -164,9 +156,8 @@ class Column:
         >>> COLUMNS["bandwidth"].names(2)
         ['bandwidth_dim1_GBps', 'bandwidth_dim2_GBps']
         """
-        if "{dim}" not in self.name:
-            return [self.name]
-        return [self.name.format(dim=dim) for dim in range(1, n_dims + 1)]
+        each = range(1, n_dims + 1) if "{dim}" in self.name else (0,)
+        return [self.name.format(dim=dim) for dim in each]
 
     def arrays(self, solved: object, n_dims: int) -> Iterator[tuple[str, Any]]:
         """Names and values, shape (n,) each."""
@@ -188,8 +179,16 @@ def register(*added: Column) -> None:
     Raises
     ------
     ValueError
-        For a name that a column has already, or that SQL would have to quote.
+        For a name that a column has already, or that SQL would have to quote; for inputs that
+        solved designs do not have, or that its function does not take.
     """
+    known = list(dict.fromkeys(name for one in COLUMNS.values() for name in one.inputs))
+    for one in added:
+        refuse_inputs(one.key, one.inputs, one.values, known)
+    _add(*added)
+
+
+def _add(*added: Column) -> None:
     for one in added:
         if not one.key.isidentifier():
             raise ValueError(f"got the column {one.key!r}, expected letters, digits and _")
@@ -282,11 +281,11 @@ _found = partial(Column, of=("strategy",), kept=SEARCHED, dtype="int64", n_cells
 _message = partial(
     _hidden, values=values.text_or_null, dtype="string", screen=99, text=cut, n_cells=0
 )
-register(
+_add(
     _always(ROW, "number of the design", dtype="int64"),
     _always(
         OBJECTIVE, "what is optimised", ("kinds",), values.text_or_null, "string",
-        screen=1, text=_short_objective, n_cells=9,
+        screen=1, text=short_objective, n_cells=9,
     ),
     _always(STATUS, "how the design came out", dtype="string", screen=11, n_cells=10),
     _hidden("objective_value", "what was minimised, SI", ("objective",)),

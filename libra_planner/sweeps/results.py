@@ -212,9 +212,12 @@ class Results:
 
     @property
     def tie_column(self) -> str:
-        """What decides between designs of equal bills and times, in SQL: the plan's own cost."""
-        is_known = self.cost_column == "bill_usd" and "cost_usd" in self.columns
-        return "cost_usd" if is_known else "0.0"
+        """What decides between designs of equal costs and times, in SQL.
+
+        Of equal bills the plan's own cost, of equal costs by the plan the bill.
+        """
+        other = "cost_usd" if self.cost_column == "bill_usd" else "bill_usd"
+        return f"coalesce({other}, {_DEAREST_USD})" if other in self.columns else "0.0"
 
     @property
     def _breaks_rule(self) -> str:
@@ -380,7 +383,8 @@ class Results:
     def _ranks(self, among: Sequence[str], rank: str) -> str:
         """As :func:`places.ranks` has it."""
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
-        then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
+        cents = f"round({cost}, 2)"  # Rounding of sums tells no designs apart.
+        then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cents} END"
         equal = then, self._breaks_rule, self.tie_column
         return places.ranks(among, rank, equal, self.ranked)
 
@@ -558,5 +562,7 @@ class Results:
 
 
 _OPTIMAL = "status = 'optimal'"
+_DEAREST_USD = 1e300
+"""In place of a cost that nobody knows."""
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""

@@ -198,6 +198,7 @@ def _put(tree: Any, key: document.Key, new: Any) -> None:
     *parents, last = key
     for part in parents:
         if isinstance(tree, dict):
+            _drop_remark(tree, str(part))
             if tree.get(str(part)) is None:
                 tree[str(part)] = {}
             tree = tree[str(part)]
@@ -211,7 +212,23 @@ def _put(tree: Any, key: document.Key, new: Any) -> None:
     elif isinstance(new, list) and isinstance(tree.get(str(last)), list):
         _replace_items(tree[str(last)], new)
     else:
+        _drop_remark(tree, str(last))
         tree[str(last)] = new
+
+
+_OF_THE_VALUE = re.compile(r"(?:; *|# *)(?:assumed\b|the best is searched\b)[^\n]*")
+"""What ``init`` remarks on where a value comes from; another value comes from elsewhere."""
+
+
+def _drop_remark(tree: Any, key: str) -> None:
+    """Take from the comment beside a key what is said of the value that it had."""
+    comments = getattr(tree, "ca", None)  # A map of an earlier edit has none.
+    said = (comments.items.get(key) if comments else None) or []
+    token = said[2] if len(said) > 2 else None
+    if token is not None and (found := _OF_THE_VALUE.search(token.value)):
+        token.value = token.value[: found.start()].rstrip() + token.value[found.end() :]
+        if not token.value.strip():
+            del tree.ca.items[key]
 
 
 def _replace_items(items: list[Any], new: list[Any]) -> None:

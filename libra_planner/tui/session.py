@@ -465,9 +465,11 @@ class Session:
         shown = self.edits.bandwidth_GBps
         if shown == equal_split_GBps(self.problem, shown):
             return "equal bandwidth" if self.problem.prices.bills is None else "first option"
-        return (
-            "unoptimised start" if self.reading and shown == self.reading.start_GBps else "edited"
-        )
+        if self.reading is None or shown != self.reading.start_GBps:
+            return "edited"
+        from libra_planner.optimizer.only import only_design
+
+        return "unoptimised start" if only_design(self.problem) is None else "as the rules fix it"
 
     def _value(self) -> Any:
         document = self.reading.document if self.reading else None

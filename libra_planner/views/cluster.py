@@ -19,6 +19,7 @@ from libra_planner.procurement.bought.refills import PLAN, Refill, tiers_text
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
+from libra_planner.views.bought.whole_ports import bits_words
 from libra_planner.views.cells import Block, Table, Value, count, escape, round_usd, table, usd
 from libra_planner.views.links import counted, planes_text, plural
 
@@ -241,6 +242,7 @@ def cluster_blocks(
     if bill.tax_fraction:
         taxed = format_usd(float(bill.with_tax_usd))
         yield f"With {100 * bill.tax_fraction:.4g}% tax [bold]{taxed}[/]"
+    yield from (f"Note: {words}" for words in bits_words(order.nic_Bps))
     if order.n_planes > 1:
         yield f"{order.n_planes} planes: {planes_text(order.nic_Bps, order.n_planes)}"
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():

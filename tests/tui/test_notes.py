@@ -13,9 +13,11 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
+from libra_planner.reading import bundled
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens import links
+from libra_planner.tui.screens.compare import compared_rows, unbuilt_note
 from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.session import (
     MOST_LETTERS,
@@ -127,6 +129,18 @@ def pinned(session: Session, *settings: str) -> Pin:
     evaluation = session.evaluation()
     assert evaluation is not None
     return session.pin(evaluation)
+
+
+def test_compare_says_which_design_no_whole_ports_make(plan_file: Path) -> None:
+    """NICs of 100 GB/s on switches of 400 Gbit/s with few ports: it has no cost in whole parts."""
+    plan_file.write_text(bundled.example("08_rails").read_text())
+    session = Session(plan_file)
+    fast, few = "constraints.0=leaf <= 100 GB/s", "fabric.realization={port_speed: 400 Gbps}"
+    pins = [pinned(session, "constraints.0=leaf <= 50 GB/s", few), pinned(session, fast)]
+    said = unbuilt_note(pins)
+    costs = next(one for one in compared_rows(pins, 0) if one.name == "  in whole parts").values
+    assert [cost is None for cost in costs] == [False, True]
+    assert said == f"No cost in whole parts: no whole ports and switches make {pins[1].name}"
 
 
 def test_pins_of_one_origin_are_told_apart_by_what_differs(plan_file: Path) -> None:

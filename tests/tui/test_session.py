@@ -114,10 +114,10 @@ def test_another_number_of_dimensions_gives_an_equal_split(plan_file: Path) -> N
 @pytest.mark.parametrize(
     ("rules", "start_GBps", "origin"),
     [
-        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "unoptimised start"),
+        (["dim1 == 450", "dim2 == 50", "dim3 == 25"], (450, 50, 25), "as the rules fix it"),
         # A taper of 2 below a fixed tier, then one between two that are free: 120 and 60 are
         # nearest to 100 and 100 on the line B2 = 2 B3.
-        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "unoptimised start"),
+        (["dim1 == 450", "dim2 == 50", "taper(spine) == 2"], (450, 50, 25), "as the rules fix it"),
         (["taper(spine) == 2"], (100, 120, 60), "unoptimised start"),
         (["total == 600", "dim1 == 400"], (400, 100, 100), "unoptimised start"),
         (["total == 600", "dim1 >= 400"], (400, 100, 100), "unoptimised start"),
@@ -252,6 +252,15 @@ def test_saving_keeps_comments_order_and_spacing(plan_file: Path) -> None:
     text = plan_file.read_text()
     assert text == PLAN.replace("500", "300") + "global_batch: 8192\n"
     assert [path.read_text() for path in kept] == [PLAN]
+
+
+def test_a_remark_on_where_a_value_comes_from_goes_with_the_value() -> None:
+    text = "parallelism: auto   # the best is searched, or given\n"
+    text += "global_batch: 8   # sequences; assumed near 9\nnpu: x   # kept; assumed\n"
+    edits = "parallelism={tp: 2}", "global_batch=4"
+    assert edited_text(text, edits, "p") == (
+        "parallelism:\n  tp: 2\nglobal_batch: 4   # sequences\nnpu: x   # kept; assumed\n"
+    )
 
 
 def test_dropping_a_rule_keeps_the_comments_of_the_others() -> None:

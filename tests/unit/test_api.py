@@ -106,6 +106,10 @@ def test_a_plan_comes_from_a_path_a_name_or_a_dict() -> None:
         (lambda: lp.evaluate("a.yaml", [1e9]), "expected a plan"),
         (lambda: lp.pareto({}), "got a dict, expected a plan"),
         (lambda: lp.batch_optimize("a.yaml"), "got the path 'a.yaml', expected a plan"),
+        (
+            lambda: lp.batch_optimize([lp.load_plan(PLAN), "a.yaml"]),
+            r"'a.yaml' at place 1 of the list, expected a plan; write lp.load_plan\('a.yaml'\) in",
+        ),
         (lambda: lp.check_jobs("a.yaml"), "expected a list of plans"),
         (lambda: lp.sweep(lp.load_plan(PLAN), "run"), "got a plan, expected a sweep"),
         (lambda: lp.link_check("a.yaml", [1e9]), "expected a plan"),
@@ -534,6 +538,8 @@ def test_a_batch_is_a_list_of_its_optima() -> None:
         part.design(0)
     with pytest.raises(IndexError, match="expected a row from 0 to 1"):
         part.design(2)
+    with pytest.raises(IndexError, match="index: got 50, expected a row from 0 to 3"):
+        batch[50]
     assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
     for one in (batch, batch[0], batch[1]):
         assert one._repr_html_().startswith("<div>")

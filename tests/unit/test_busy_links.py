@@ -125,6 +125,14 @@ def test_next_is_a_choice_on_links_where_they_are_busy(
     assert ("the first note says more" in shown) == (then == "optimize")
 
 
+def test_a_long_check_names_the_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, is_named in (((), True), (("--brief",), False)):
+        monkeypatch.setattr(sys, "stderr", _Terminal())
+        check = ["check", PLAN, "--bandwidth", "450,50,25", "--seeds", "1"]
+        assert main([*check, *given]) == 0
+        assert ("shorter: --brief leaves out" in sys.stderr.getvalue()) == is_named
+
+
 @pytest.mark.parametrize("spine", ["3.125", "25"])
 def test_a_check_says_where_little_headroom_is_left(spine: str, run) -> None:
     """The share of the step is the time of what runs there, over the mean of the step."""

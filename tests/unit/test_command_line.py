@@ -94,6 +94,9 @@ def test_bad_usage_is_2(arguments: list[str], run) -> None:
     [
         (["train", "--gbs", "1536"], "--gbs 1536; did you mean --global-batch?"),
         (["train", "--gpu", "8"], "did you mean --gpus?"),
+        (["sweep", "run", "a", "-o", "b", "--json"], "did you mean --json-progress?"),
+        (["collective", "--npu", "h100-sxm"], "did you mean --system?"),
+        (["search", "--model", "gpt3", "--nic", "400Gbps"], "did you mean --fabric?"),
         (["optimize", "0e_rails_2to1", "spine=10"], "did you mean --set spine=10?"),
         (
             ["collective", "SW(8)_SW(16)", "all-reduce", "1GB", "450,50"],

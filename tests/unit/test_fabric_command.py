@@ -169,6 +169,15 @@ def test_what_growth_moves_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
     assert "512 of 1,024 links between switches and 192 of 1,024 links of hosts move" in text
 
 
+@pytest.mark.parametrize(("nic", "is_said"), [("400GB/s", True), ("800Gbps", False)])
+def test_a_nic_of_bytes_where_bits_are_sold_is_asked_about(
+    nic: str, is_said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fabric", "--hosts", "64", "--nic", nic]) == 0
+    said = "400.00 GB/s are 3200 Gbit/s, and the fastest NIC of the parts catalogue has 800 Gbit/s"
+    assert (f"{said}; for NICs of 400" in " ".join(capsys.readouterr().out.split())) == is_said
+
+
 def test_text_and_json_agree(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fabric", "--hosts", "512", "--nic", "400Gbps", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

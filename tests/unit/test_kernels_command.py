@@ -100,6 +100,7 @@ def test_text_fits_a_terminal(flags: str, capsys: pytest.CaptureFixture[str]) ->
     [
         ("", "got no --npu and --op"),
         ("--npu h10-sxm --op gemm", "--npu: got 'h10-sxm', .*did you mean h100-sxm"),
+        ("--npu b2000 --op gemm", "--npu: got 'b2000', .*did you mean b200-sxm"),
         ("--npu H100 --op gemmm", "--op: got 'gemmm', which is not modelled"),
         ("--npu H100 --op gemm --m 1 --n 2", "--k: got nothing, expected a whole number"),
         ("--npu A100 --op gemm --m 1 --n 2 --k 3 --dtype fp8", "--dtype: got fp8, expected a type"),

@@ -21,6 +21,7 @@ from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.solver import Solver
 from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
 from libra_planner.units import format_usd
+from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.remarks import remarks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
@@ -461,6 +462,17 @@ def test_equal_rows_that_cannot_be_built_are_told_apart(run, tmp_path) -> None:
     shown = run("sweep", "show", tmp_path / "run", "--remarks")
     assert "columns: [..., bill_usd]" in shown.err
     assert re.search(r"row 1 has the least bill, \$\S+, no bill for row 0\)", shown.out)
+
+
+def test_of_rows_that_are_equal_by_the_plan_the_cheapest_bill_is_named(run, tmp_path) -> None:
+    """The first shape, of small leaves, is dearer to buy."""
+    text = SHAPES.replace("cost_usd]", "cost_usd, bill_usd]")
+    rows = _rows(run, tmp_path, text)
+    bills = {row["row"]: row["bill_usd"] for row in rows if row["nic"] == 50}
+    least = min(bills, key=bills.__getitem__)
+    assert least > min(bills)
+    found = Results.at(tmp_path / "run", by="ideal")
+    assert next(iter(best_rows(found))) == found.top(1).rows[0][0] == least
 
 
 def test_two_objectives_of_one_design_are_equal_in_their_bills(run, tmp_path) -> None:

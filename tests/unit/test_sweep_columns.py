@@ -124,3 +124,18 @@ def test_no_axis_and_no_other_column_has_its_name(tmp_path: Path) -> None:
     file.write_text("base: 01_gpt3_4d\naxes: {network_power_W: [1, 2]}\n")
     with pytest.raises(SpecError, match="expected a name that no other axis and no column has"):
         load_sweep(file)
+
+
+def test_a_column_of_figures_that_no_design_has_is_refused_with_those_there_are() -> None:
+    """When it is registered, and not by a traceback of the sweep."""
+    wrong = Column("mine", "", ("tokens_per_s", "bandwidth_bytes_per_s"), megawatts)
+    with pytest.raises(ValueError, match=r"got 'tokens_per_s' .*step_time_s.*tokens_per_step\?$"):
+        register(wrong)
+    with pytest.raises(ValueError, match=r"does not take \(step_time_s, cost_usd\)"):
+        register(Column("mine", "", ("step_time_s", "cost_usd"), megawatts))
+    assert "mine" not in COLUMNS
+    text = (DOCS / "extending.md").read_text()
+    table = text[text.index("| arrays | of |") :].split("\n\n")[0]
+    names = re.findall(r"^\| (`.*?) \|", table, re.M)
+    listed = re.findall(r"`(\w+)`", " ".join(names))
+    assert sorted(listed) == sorted({name for one in columns() for name in one.inputs})

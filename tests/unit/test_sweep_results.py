@@ -415,6 +415,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
         ),
         (["--where", "shape == 'a=b"], '--where: got "shape == \'a=b" (unterminated'),
         (["--plot-all"], "--plot-all: got --plot-all without --plot"),
+        (["--group-by", "budget,tp"], "--group-by: got 'budget,tp', expected one column; group by"),
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
         (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got 'tpp', expected an axis"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),
@@ -427,6 +428,12 @@ def test_wrong_questions(arguments: list[str], message: str, run: Run, directory
     outcome = run("sweep", "show", directory, *arguments)
     assert outcome.code == 2
     assert outcome.err.startswith(message)
+
+
+def test_a_filter_that_nothing_meets_names_the_values_there_are(run: Run, directory: Path) -> None:
+    outcome = run("sweep", "show", directory, "--where", "shape == 'RI(16)'")
+    assert outcome.code == 0
+    assert outcome.err == "no designs; shape is one of: RI(16)_SW(16), RI(4)_RI(8)_SW(8)\n"
 
 
 def test_directories_that_are_no_sweeps(run: Run, tmp_path: Path) -> None:

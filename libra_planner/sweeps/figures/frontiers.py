@@ -39,9 +39,9 @@ def ties(values: Array) -> NDArray[np.intp]:
 def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDArray[np.intp]:
     """Designs on the frontier of two figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, ``then``,
-    exact time and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten
-    exactly, but by one that is dearer in ``then``.
+    A design is beaten by one before it, in the order of time and cost up to :func:`ties`,
+    ``then``, exact cost, exact time and place, that is no dearer, up to :data:`SAME`. So none that
+    is kept is beaten exactly, but by one that is dearer in ``then``.
 
     Parameters
     ----------
@@ -58,8 +58,15 @@ def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDAr
 
     >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
     array([1, 2])
+
+    Of two that rounding tells apart in both, ``then`` decides.
+
+    >>> same = np.array([1.0, 1 + 1e-15])
+    >>> unbeaten_in_two(same, 5 * same, np.array([8.0, 7.0]))
+    array([1])
     """
-    order = np.lexsort((time, np.zeros_like(cost) if then is None else then, cost, ties(time)))
+    last = np.zeros_like(cost) if then is None else then
+    order = np.lexsort((time, cost, last, ties(cost), ties(time)))
     least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
     return order[cost[order] < least * (1 - SAME)]
 

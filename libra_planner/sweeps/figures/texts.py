@@ -71,3 +71,8 @@ def cut(value: Any) -> str:
 def in_one_line(value: Any) -> str:
     """A whole message, without line breaks."""
     return " ".join(str(value).split())
+
+
+def short_objective(value: str) -> str:
+    """An objective as on the first screen."""
+    return {"performance": "perf", "performance_per_cost": "perf/cost"}.get(value, value)

@@ -115,6 +115,16 @@ def disagreement(pins: Sequence[Pin]) -> str:
     return f"The models disagree on the order: {note}" if note else ""
 
 
+def unbuilt_note(pins: Sequence[Pin]) -> str:
+    """Which designs have no cost in whole parts since none make them; empty where all have it."""
+    from libra_planner.views.bought.whole_ports import whole_ports
+
+    found = ((x, whole_ports(x.problem, x.evaluation.bandwidth_bytes_per_s)) for x in pins)
+    names = [pin.name for pin, whole in found if whole is not None and whole.fault]
+    listed = ", ".join(names)
+    return f"No cost in whole parts: no whole ports and switches make {listed}" if names else ""
+
+
 def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     """Rows from top to bottom.
 
@@ -319,7 +329,8 @@ class ComparePane(Pane):
         self._of, self._rows = shown, compared_rows(pins, baseline) if pins else ()
         self.query_one("#compare-empty").display = not pins
         self.query_one("#compare-split").display = bool(pins)
-        notes = (disagreement(pins), equals_note([pin.evaluation for pin in pins]), _HINT)
+        equals = equals_note([pin.evaluation for pin in pins])
+        notes = (disagreement(pins), unbuilt_note(pins), equals, _HINT)
         self.query_one("#compare-hint", Static).update(Text("\n".join(filter(None, notes))))
         by = [row for row in self._rows if row.name == self._sorted and row.values]
         self._order = by[0].order(falls=self._falls) if by else range(len(pins))

@@ -251,15 +251,33 @@ def _bits_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:
     dim = next((i for i in nics if i not in inside), None)
     if dim is None or asked_Bps[dim] <= _SLOW_BPS:
         return
+    for words in bits_words(float(asked_Bps[dim]), " per NPU"):
+        yield f"{problem.topology.labels[dim]}: {words}"
+
+
+def bits_words(asked_Bps: float, of: str = "") -> Iterator[str]:
+    """That a speed is none that NICs have, but that of one in Gbit/s; mostly nothing.
+
+    Parameters
+    ----------
+    asked_Bps : of a NIC, byte/s.
+    of : whose it is.
+
+    Examples
+    --------
+    >>> for asked_Bps in (50e9, 400e9):
+    ...     print(*bits_words(asked_Bps))
+    <BLANKLINE>
+    400.00 GB/s are 3200 Gbit/s, and the fastest NIC of the parts catalogue has 800 Gbit/s; for \
+NICs of 400 Gbit/s write 50 GB/s
+    """
     speeds_Bps = _nic_speeds_Bps()
-    asked = float(asked_Bps[dim])
-    meant = next((x for x in speeds_Bps if math.isclose(8 * x, asked, rel_tol=1e-9)), None)
-    if meant is not None and asked > max(speeds_Bps) * _MORE:
+    meant = next((x for x in speeds_Bps if math.isclose(8 * x, asked_Bps, rel_tol=1e-9)), None)
+    if meant is not None and asked_Bps > max(speeds_Bps) * _MORE:
         yield (
-            f"{problem.topology.labels[dim]}: {format_bandwidth(asked)} are "
-            f"{gigabits_text(asked)} per NPU, and the fastest NIC of the parts catalogue has "
-            f"{gigabits_text(max(speeds_Bps))}; for NICs of {gigabits_text(meant)} write "
-            f"{gigabytes_per_s(meant):g} GB/s"
+            f"{format_bandwidth(asked_Bps)} are {gigabits_text(asked_Bps)}{of}, and the fastest "
+            f"NIC of the parts catalogue has {gigabits_text(max(speeds_Bps))}; for NICs of "
+            f"{gigabits_text(meant)} write {gigabytes_per_s(meant):g} GB/s"
         )
 
 

@@ -82,27 +82,55 @@ def decision_section(comparison: Comparison) -> Section:
         is_static=True,
     )
     if split := money_side_by_side(comparison):
-        split = replace(split, is_behind=_n_lines(section, split) > _MOST_LINES)
+        split = replace(split, is_behind=_height(section, split) > _PAGE)
         section = replace(section, tables=(*section.tables, split))
     return section
 
 
-def _n_lines(section: Section, more: Table) -> int:
-    """About how many lines a first page has on paper with one table more, its signature aside."""
-    told = (*section.lead[:1], *section.points, *section.brief, *section.warnings)
-    texts = (text for text in told if text not in section.tabled)
+def _height(section: Section, more: Table) -> float:
+    """About how high a first page is on paper with one table more, in pixels, signature and all."""
+    told = (*section.points, *section.brief, *section.warnings)
+    texts = [text for text in told if text not in section.tabled]
     tables = (*(one for one in section.tables if not one.is_behind), more)
-    return sum(-(-len(text) // _LINE) for text in texts) + sum(map(_n_rows, tables))
+    lead = sum(_LEAD * _n_lines(text, _LEAD_LETTERS) for text in section.lead[:1])
+    lines = sum(_TEXT * _n_lines(text, _LETTERS) + _BETWEEN for text in texts)
+    return _FRAME + lead + lines + sum(map(_height_of, tables))
 
 
-def _n_rows(one: Table) -> int:
-    """Lines of a table: caption, heads, rows and note, and twice what may take two lines."""
-    n_wide = sum(any(len(str(cell.value)) > _CELL for cell in row) for row in one.rows)
-    return 4 + len(one.rows) + n_wide
+def _height_of(one: Table) -> float:
+    """Of a table: caption, heads, rows, total and note, with what takes several lines."""
+    room = _CELLS.get(one.key, _CELL)
+    rows = (max(_n_lines(cell.shown, room) for cell in row) for row in one.rows)
+    wrapped = _WRAPPED * (sum(n - 1 for n in rows) + _HEADS.get(one.key, 0))
+    note = _NOTE * _n_lines(one.note, _NOTE_LETTERS) + _BETWEEN if one.note else 0.0
+    rows_and_all = _ROW * (2 + len(one.rows) + bool(one.total)) + wrapped + note + _BESIDE
+    return max(rows_and_all, _PICTURE.get(one.key, 0))
 
 
-_LINE, _CELL, _MOST_LINES = 125, 60, 66
-"""Letters of a line of text and of a cell, and lines that leave room for the signature."""
+def _n_lines(text: str, n_letters: int) -> int:
+    return -(-len(text) // n_letters)
+
+
+_LETTERS, _LEAD_LETTERS, _NOTE_LETTERS = 125, 80, 135
+"""Letters of a line of text, of the first sentence and of a note, on paper."""
+_CELL, _CELLS = 55, {"difference": 33, "considered": 36, "would-change": 44}
+"""Letters of a line of a cell, by table where they are fewer."""
+_HEADS, _PICTURE = {"considered": 3}, {"difference": 226}
+"""Lines of heads above one, and pixels of the picture beside a table."""
+_TEXT, _LEAD, _NOTE, _ROW, _WRAPPED, _BETWEEN, _BESIDE, _FRAME = (
+    14,
+    18.4,
+    13,
+    14.7,
+    12,
+    2.4,
+    13,
+    104,
+)
+"""Pixels: lines of text, of the first sentence and of a note, a row of a table and what is wrapped
+in it, between paragraphs, beside a table, and of title, heading and signature."""
+_PAGE = 1040
+"""Pixels of a page of A4 between its margins, with room for one half line."""
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:

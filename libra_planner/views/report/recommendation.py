@@ -116,7 +116,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
-    yield f"{_certainty(one)} {_no_band(comparison) or band_text(one)}"
+    yield f"{_certainty(comparison)} {_no_band(comparison) or band_text(one)}"
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison)
@@ -146,7 +146,7 @@ def brief(comparison: Comparison) -> Iterator[str]:
         yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
-    yield _certainty(one, is_brief=True)
+    yield _certainty(comparison, is_brief=True)
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison, is_brief=True)
@@ -292,10 +292,11 @@ _QUANTITIES = 'Its quantities rest on the values in "Risks and assumptions", not
 """What a bill may assume though it assumes no price."""
 
 
-def _certainty(one: Candidate, *, is_brief: bool = False) -> str:
+def _certainty(comparison: Comparison, *, is_brief: bool = False) -> str:
     """What the price rests on; unless in brief, with the key that says it."""
+    one = comparison.candidates[comparison.chosen]
     bill, share = one.bill, assumed_fraction(one.bill)
-    rest = unquoted_text(one)
+    rest = unquoted_text(comparison)
     but = f" Not quoted: {rest}." if rest else ""
     racks = _racks_text(one, "" if is_brief else " (power_limit_W in --parts)")
     if not share:

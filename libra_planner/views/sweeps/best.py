@@ -49,6 +49,12 @@ def best_lines(results: Results, *, is_near: bool = True) -> Iterator[str]:
         yield from _on_links(results, dict(found))
 
 
+def wrong_words(results: Results, points: Points, i: int) -> list[str]:
+    """What is wrong with the bill of a design."""
+    found = {BROKEN: points.breaks_rule(i), UNSOLD: has_bills(results) and points.is_unsold(i)}
+    return [words for words, holds in found.items() if holds]
+
+
 def near_lines(results: Results) -> Iterator[str]:
     """The cheapest designs that are about as fast as the fastest, where that saves money."""
     if _has_figures(results):
@@ -209,8 +215,7 @@ def _design(results: Results, points: Points, i: int, per_sequence: str) -> str:
         for name in names
         if name
     )
-    wrong = {BROKEN: points.breaks_rule(i), UNSOLD: has_bills(results) and points.is_unsold(i)}
-    broken = "".join(f", {words}" for words, holds in wrong.items() if holds)
+    broken = "".join(f", {words}" for words in wrong_words(results, points, i))
     row = points.rows[i][ROW]
     equals = f"; {words}" if (words := equals_words(results, row)) else ""
     return f"row {row} ({', '.join(figures)}{broken}{equals})"

@@ -18,14 +18,7 @@ from libra_planner.sweeps.results import NEAR, Results
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
-from libra_planner.views.sweeps.best import (
-    BROKEN,
-    UNSOLD,
-    among_words,
-    best_lines,
-    has_bills,
-    near_lines,
-)
+from libra_planner.views.sweeps.best import among_words, best_lines, near_lines, wrong_words
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import (
     MANY_TIMES,
@@ -201,8 +194,7 @@ def _card(results: Results, points: Points, title: str, i: int, reason: str) -> 
 def _row(results: Results, points: Points, i: int) -> str:
     """Its row, and which others are equal."""
     row = points.rows[i].get(ROW)
-    wrong = {BROKEN: points.breaks_rule(i), UNSOLD: has_bills(results) and points.is_unsold(i)}
-    broken = "".join(f"{words.capitalize()}. " for words, holds in wrong.items() if holds)
+    broken = "".join(f"{words.capitalize()}. " for words in wrong_words(results, points, i))
     if row is None:
         return broken
     equal = equals_words(results, row) if points.cost else ""

@@ -96,8 +96,8 @@ class Points:
         is_sample = answer is None and len(rows) < results.n_rows
         work, units = tuple(x for x in apart if x in varied), axis_units(results)
         named = results.plan_cost, results.cost_name, tuple(tier_names(results))
-        wrong = {"over_rule": results.over_rule, "over_server": results.over_server}
-        return cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named, **wrong)
+        found = cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named)
+        return replace(found, over_rule=results.over_rule, over_server=results.over_server)
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -314,9 +314,14 @@ class Points:
         return [places[i] for i in unbeaten_in_two(time, cost, then)]
 
     def _last(self, i: int) -> tuple[bool, float]:
-        """What decides between designs of equal bills and times: rules that a bill breaks first."""
-        own_usd = self.cost == "bill_usd" and self.rows[i].get("cost_usd")
-        return self.breaks_rule(i), own_usd or 0.0
+        """What decides between designs of equal costs and times: rules that a bill breaks first.
+
+        Then the plan's own cost, or beside that the bill.
+        """
+        other = "cost_usd" if self.cost == "bill_usd" else "bill_usd"
+        is_known = bool(self.rows) and other in self.rows[0]
+        usd = self.rows[i].get(other) if is_known else 0.0
+        return self.breaks_rule(i), math.inf if usd is None else usd
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
