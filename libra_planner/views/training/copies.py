@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from libra_planner.plan.steps.strategies import copies_text
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.step.pricing import in_domain
@@ -58,6 +57,8 @@ def copies_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
 
 def copies_assumption(problem: Problem) -> Iterator[str]:
     """How tokens go to experts, of a whole model's step that has any to send."""
+    from libra_planner.plan.steps.strategies import copies_text  # It loads what reads plans.
+
     training = problem.step.whole_training
     if training is None or training.trained.model.experts is None:
         return
