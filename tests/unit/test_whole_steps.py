@@ -24,7 +24,7 @@ from libra_planner.search.plans import plan_search
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_time
 from libra_planner.views.plan import built_notes
-from libra_planner.views.training.copies import copies_notes
+from libra_planner.views.training.copies import copies_assumption, copies_notes
 from libra_planner.views.training.memory import brief_verdict
 from libra_planner.views.training.memory import verdict as memory_verdict
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
@@ -317,6 +317,7 @@ def test_a_note_tells_the_step_where_tokens_go_the_other_way(tmp_path: Path) -> 
         said = f"{format_time(_seconds(other))} ({change:+.0%}): exchanges: {{token_copies: {to}}}"
         assert note.endswith(said)
         assert note in [*built_notes(one, BANDWIDTH)]
+        assert set(copies_assumption(one)) < set(one.settings)
     inside = _plan(tmp_path, *EXPERTS, "parallelism.ep=8")
     assert list(copies_notes(inside, BANDWIDTH)) == []
     assert list(copies_notes(_plan(tmp_path), BANDWIDTH)) == []

@@ -62,7 +62,7 @@ from libra_planner.views.report.bills import (
 from libra_planner.views.report.bills import SPARES as SPARES_USD
 from libra_planner.views.report.routed.placing import placement_values
 from libra_planner.views.report.strategies import technology_notes
-from libra_planner.views.training.copies import copies_notes
+from libra_planner.views.training.copies import copies_assumption, copies_notes
 
 _BITS = 8
 
@@ -116,6 +116,7 @@ def _notes(one: Candidate) -> Iterator[str]:
     yield from split_notes(one)
     yield from cage_texts(one)
     problem = one.proposal.problem
+    yield from copies_assumption(problem)
     yield from copies_notes(problem, one.billed.bandwidth_bytes_per_s)
     yield from plan_notes(problem if one.check is None else as_checked(problem))
     yield from whole_link_notes(one.bought.design)

@@ -53,3 +53,14 @@ def copies_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
             f"({change:+.0%}): "
             f"exchanges: {{token_copies: {other}}}"
         )
+
+
+def copies_assumption(problem: Problem) -> Iterator[str]:
+    """How tokens go to experts, of a whole model's step that has any to send."""
+    from libra_planner.plan.steps.strategies import copies_text  # It loads what reads plans.
+
+    training = problem.step.whole_training
+    if training is None or training.trained.model.experts is None:
+        return
+    if training.trained.strategy.ep > 1:
+        yield copies_text(training.trained.habits)
