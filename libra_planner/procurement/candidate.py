@@ -29,7 +29,7 @@ from libra_planner.procurement import cluster, lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.bought.bridges import Bridge, bridges
 from libra_planner.procurement.bought.refills import PLAN
-from libra_planner.procurement.bought.server_links import included_faults
+from libra_planner.procurement.bought.server_links import included_faults, server_links
 from libra_planner.procurement.bought.servers import Facility
 from libra_planner.procurement.quotes import for_bills
 from libra_planner.procurement.rails import Rewired, rewired
@@ -295,6 +295,14 @@ class Candidate:
         """Where the design and what its servers include do not fit together, in words."""
         server = self.proposal.shop.assumptions.server
         return tuple(included_faults(self.bought, self.bill, server))
+
+    @cached_property
+    def behind_text(self) -> str:
+        """Why it comes behind all that keep their rules and can be bought; empty for nothing."""
+        links = server_links(self.bought, self.proposal.shop.assumptions.server)
+        broken = "breaks rules of its plan" if self.evaluation.violated else ""
+        unsold = "needs a server that nobody prices" if links.over_Bps else ""
+        return " and ".join(filter(None, (broken, unsold)))
 
     @cached_property
     def free_ports(self) -> cluster.FreePorts | None:

@@ -417,14 +417,14 @@ class Comparison:
 
     @property
     def order(self) -> list[int]:
-        """The designs, the one to buy first; those that break rules of their plan come last."""
+        """The designs, the one to buy first; those that break rules or nobody sells come last."""
         ranked = in_order(self.candidates, self.worth)
-        return sorted(ranked, key=lambda i: bool(self.candidates[i].evaluation.violated))
+        return sorted(ranked, key=lambda i: bool(self.candidates[i].behind_text))
 
     @property
     def eligible(self) -> list[int]:
-        """Those of :attr:`order` that keep the rules of their plan; all where none does."""
-        kept = [i for i in self.order if not self.candidates[i].evaluation.violated]
+        """Those of :attr:`order` that keep their rules and can be bought; all where none does."""
+        kept = [i for i in self.order if not self.candidates[i].behind_text]
         return kept or self.order
 
     @property

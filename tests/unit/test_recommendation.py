@@ -593,3 +593,14 @@ PAPER = """<iframe src=paper.html width=726 height=900 onload='measure(this)'></
     'found ' + page.scrollingElement.scrollWidth + ' ' + 9 * scale * 0.75;
 }</script>"""
 """Its width, scrollbar apart, and the points of the letters of its picture, drawn as 9 pixels."""
+
+
+def test_a_design_that_nobody_sells_is_not_the_one_to_buy(run, tmp_path) -> None:
+    """Its servers would have to carry twice what the priced one does: faster, and no offer."""
+    text = (EXAMPLES / "0e_rails_2to1.yaml").read_text().replace("  scale_up: nvlink4-8\n", "")
+    (tmp_path / "open.yaml").write_text(text)
+    plan = tmp_path / "open.yaml"
+    designs = [f"Sold={plan}@450,50,25", f"Unsold={plan}@900,50,25"]
+    said = run("report", *designs, "-o", tmp_path / "out").out
+    assert "Buy A (Sold)" in said
+    assert "B (Unsold) would be best per dollar, but needs a server that nobody prices." in said

@@ -19,7 +19,8 @@ def passed_at(
 ) -> Mapping[str, list[str]]:
     """Before whom a design would come where every design pays less, and by what.
 
-    Empty for nobody, for the design to buy, and for one without the change. What is within 0.05 %
+    Empty for nobody, for the design to buy, for one without the change, and for one that breaks
+    rules of its plan or that nobody sells. What is within 0.05 %
     then is equal.
 
     Parameters
@@ -28,7 +29,7 @@ def passed_at(
     less_usd : by design, that its bill would be less; 0 of one that cannot have the change.
     same : designs that are then the same as it.
     """
-    if i == comparison.chosen or not less_usd[i]:
+    if i == comparison.chosen or not less_usd[i] or i not in comparison.eligible:
         return {}
     designs = comparison.candidates
     prices = [float(one.bill.total_usd) for one in designs]

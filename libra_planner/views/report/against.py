@@ -51,9 +51,16 @@ def _of_reference(comparison: Comparison, neighbour: Neighbour) -> str:
     """How the design to buy compares with the one that it is held against."""
     i, j = comparison.chosen, neighbour.index
     text = f"Against {_as(comparison, neighbour)}, it {_money(comparison, i, j)}"
+    behind = (
+        "" if j in comparison.eligible else f"; {comparison.letters[j]} {_behind(comparison, j)}"
+    )
     if comparison.times_s is None:
-        return f"{text}; the designs do not do the same work."
-    return f"{text} and is {_speed(comparison, i, j)}: {_worth(comparison, i, j)}."
+        return f"{text}; the designs do not do the same work{behind}."
+    return f"{text} and is {_speed(comparison, i, j)}: {_worth(comparison, i, j)}{behind}."
+
+
+def _behind(comparison: Comparison, i: int) -> str:
+    return comparison.candidates[i].behind_text
 
 
 def _of_other(comparison: Comparison, neighbour: Neighbour) -> str:
@@ -63,7 +70,7 @@ def _of_other(comparison: Comparison, neighbour: Neighbour) -> str:
     if comparison.times_s is not None:
         text += f" and is {_speed(comparison, j, i)}"
     if j not in comparison.eligible:
-        return f"{text}, but breaks rules of its plan."
+        return f"{text}, but {_behind(comparison, j)}."
     if comparison.times_s is None:
         return f"{text}; the designs do not do the same work."
     return f"{text}: {comparison.letters[i]} does {_worth(comparison, i, j)}."
@@ -128,7 +135,7 @@ def choice_notes(comparison: Comparison) -> Iterator[str]:
     first = in_order(comparison.candidates, comparison.worth)[0]
     if first != chosen:
         name = named(comparison.candidates[first])
-        yield f"{name} would be {comparison.criterion}, but breaks rules of its plan."
+        yield f"{name} would be {comparison.criterion}, but {_behind(comparison, first)}."
 
 
 def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
@@ -178,9 +185,9 @@ def against_table(comparison: Comparison) -> Table | None:
 
 def _row(comparison: Comparison, neighbour: Neighbour) -> list[Value]:
     i, j, times = comparison.chosen, neighbour.index, comparison.times_s
-    broken = "" if j in comparison.eligible else "; breaks rules of its plan"
-    label = f"{_as(comparison, neighbour)}{broken}"
     one, other = comparison.candidates[i], comparison.candidates[j]
+    behind = "" if j in comparison.eligible else f"; {other.behind_text}"
+    label = f"{_as(comparison, neighbour)}{behind}"
     at = [group_cell(x, "total") for x in (one, other)]
     saved = round_delta_usd(one.bill.total_usd - other.bill.total_usd, f"{at[0]}-{at[1]}")
     days, worth = _days(comparison, i, j), comparison.worth
