@@ -639,6 +639,35 @@ def test_every_design_may_take_the_whole_least_order_of_an_offer(tmp_path) -> No
     assert told.endswith(f"the least order of 2,000 costs $1.20M, {less} less than {bought}")
 
 
+@pytest.mark.parametrize(("usd", "bulk_usd", "is_moved"), [(1450, 1100, False), (4000, 2010, True)])
+def test_an_offer_that_one_design_alone_can_order_is_an_open_point(
+    usd, bulk_usd, is_moved, tmp_path
+) -> None:
+    """B meets 2,080 and A does not: the page says what B alone would pay, and who is best then."""
+    text = BULK.replace("1450", str(usd)).replace("1490", "4100").replace("1100", str(bulk_usd))
+    (tmp_path / "q.csv").write_text(text.format(moq=2080))
+    found = compared_by(*NAMES, "--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    a, b = found.candidates
+    n_b = sum(x.n_bought for x in b.bill.lines if x.part.name == "nic-400g")
+    saved = n_b * (usd - bulk_usd)
+    then = float(b.bill.total_usd) - saved
+    more = then - float(a.bill.total_usd)
+    work = found.times_s[1] * then / (found.times_s[0] * float(a.bill.total_usd))
+    end = f"A stays best per dollar: it costs {short_usd(more)} less than B and does {work - 1:.1%}"
+    if is_moved:
+        end = f"B would be best per dollar: it costs {short_usd(more)} more than A and does "
+        end += f"{1 / work - 1:.1%}"
+    assert (found.chosen, work < 1) == (0, is_moved)
+    told = (
+        f"B alone buys enough of nic-400g for ${bulk_usd:,} of Bulk (2,080 or more), and a part "
+        f"has one price here: its bill is then {short_usd(saved)} less, and {end} more work per "
+        "dollar"
+    )
+    said = report_payload(found, [])["decision"]["recommendation"]
+    assert [x for x in said["open_points"] if "Bulk" in x] == [told]
+    assert sum(f"Open: {told}" in x for x in decision_lines(found, [])) == 1
+
+
 OTHER = """\
 kind: parts
 base: parts
