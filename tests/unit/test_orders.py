@@ -668,6 +668,38 @@ def test_an_offer_that_one_design_alone_can_order_is_an_open_point(
     assert sum(f"Open: {told}" in x for x in decision_lines(found, [])) == 1
 
 
+WAITS = """\
+item,price,seller,date,valid_until,lead_time_days,moq
+switch-64x400g,40000,Slow,2026-11-02,,126,
+switch-64x400g,52000,Soon,2026-11-02,,70,
+switch-64x400g,55000,Dear,2026-11-02,,40,
+switch-64x400g,41000,Gone,2026-11-02,2026-11-05,20,
+switch-64x400g,39000,Bulk,2026-11-02,,20,9999
+nic-400g,1450,Slow,2026-11-02,,{nic_days},
+"""
+
+
+@pytest.mark.parametrize(("nic_days", "then"), [(98, "98 days (nic-400g)"), (126, "")])
+def test_the_cheapest_offer_that_is_sooner_stands_beside_the_longest_lead_time(
+    nic_days, then, tmp_path
+) -> None:
+    """Of offers that can be ordered; none where another part waits as long."""
+    (tmp_path / "q.csv").write_text(WAITS.format(nic_days=nic_days))
+    words = ("--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    found = compared_by(NAMES[0], *words)
+    [bill] = (one.bill for one in found.candidates)
+    n = sum(x.n_bought for x in bill.lines if x.part.name == "switch-64x400g")
+    share = n * 12000 / float(bill.total_usd)
+    told = f"Soon offers switch-64x400g in 70 days for {short_usd(n * 12000)} more ({share:.2%}): "
+    said = " ".join(decision_section(found).lead)
+    assert (f"{told}then the longest is {then}." in said) == bool(then)
+    assert ("then the longest is" in said) == bool(then)
+    [one] = report_payload(found, [])["considered"]
+    keys = ("longest_lead_days", "sooner_seller", "sooner_change_usd", "sooner_longest_lead_days")
+    sooner = ("Soon", n * 12000, 98) if then else (None, None, None)
+    assert tuple(one[key] for key in keys) == (126, *sooner)
+
+
 OTHER = """\
 kind: parts
 base: parts
