@@ -166,9 +166,7 @@ columns: [step_time_s, cost_usd, tokens_per_s]
 
 def test_tokens_at_the_billed_time_divide_by_the_bill(run, tmp_path) -> None:
     """As work per dollar does; ``tokens_per_s`` is at the bandwidth that is asked for."""
-    text = BOTH.replace(
-        "tokens_per_s]", "tokens_per_s, billed_tokens_per_s, tokens_per_s_per_MUSD, bill_usd]"
-    )
+    text = BOTH.replace("tokens_per_s]", "tokens_per_s, tokens_per_s_per_MUSD, bill_usd]")
     (tmp_path / "paid.yaml").write_text(f"{text}".replace("performance, ", ""))
     assert run("sweep", "run", tmp_path / "paid.yaml", "-o", tmp_path / "run").code == 0
     query = (
@@ -178,7 +176,10 @@ def test_tokens_at_the_billed_time_divide_by_the_bill(run, tmp_path) -> None:
     there = ("sweep", "show", tmp_path / "run")
     rows = run(*there, "--sql", query, "--json").payload["rows"]
     assert [*rows[0].values()] == pytest.approx([1, 1])
-    assert "billed tok/s" in run(*there, "--top", "2").out
+    assert re.search(r" billed tok/s +billed tok/s/M\$ ", run(*there, "--top", "2").out)
+    grouped = run(*there, "--group-by", "taper").out
+    assert " its billed tok/s/M$ " in grouped
+    assert " its tok/s/M$ " in run(*there, "--by", "ideal", "--group-by", "taper").out
 
 
 def test_titles_say_that_rows_of_an_objective_rank_by_time_and_cost(run, tmp_path) -> None:
