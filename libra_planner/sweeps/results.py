@@ -12,6 +12,7 @@ from typing import Any
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
+from libra_planner.sweeps.expressions import whole_text_fix
 from libra_planner.sweeps.figures import frontiers, places
 from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
@@ -177,9 +178,13 @@ class Results:
         # DuckDB reads damaged numbers without a word.
         self.directory.refuse_damaged(Layout.of(self.manifest))
         folder = self.directory.path.resolve()
-        if self.where:
+        if not self.where:
+            return connection_to(folder, self.kept)
+        try:
             return filtered_connection(folder, self.where, self.manifest["schema"], self.kept)
-        return connection_to(folder, self.kept)
+        except SpecError as error:
+            fix = whole_text_fix(self.where, self.manifest["spec"]["axes"])
+            raise SpecError(*(replace(x, fix=fix or x.fix) for x in error.faults)) from None
 
     @cached_property
     def time_column(self) -> str:

@@ -466,6 +466,18 @@ def test_a_filter_that_nothing_meets_names_the_values_there_are(run: Run, direct
     assert outcome.err == "no designs; shape is one of: RI(16)_SW(16), RI(4)_RI(8)_SW(8)\n"
 
 
+def test_a_filter_with_a_rule_of_an_axis_says_how_to_write_it(run: Run, tmp_path: Path) -> None:
+    axes = {"rule": ["taper(spine) == 1", "taper(spine) == 2"]}
+    sweep = {"base": "0e_rails_2to1", "axes": axes, "set": {"constraints": ["{rule}"]}}
+    sweep["set"]["constraints"].append("leaf == 25 GB/s")
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(sweep, sort_keys=False))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run").code == 0
+    wrong = run("sweep", "show", tmp_path / "run", "--where", "taper(spine)==2")
+    assert wrong.err.endswith("; write rule == 'taper(spine) == 2'\n")
+    right = run("sweep", "show", tmp_path / "run", "--where", "rule == 'taper(spine) == 2'")
+    assert right.code == 0
+
+
 def test_directories_that_are_no_sweeps(run: Run, tmp_path: Path) -> None:
     for command in (["show", tmp_path], ["design", tmp_path, "0", "-o", tmp_path / "p.yaml"]):
         outcome = run("sweep", *command)

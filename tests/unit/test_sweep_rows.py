@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import libra_planner as lp
 from libra_planner.errors import SpecError
+from libra_planner.sweeps import solver
 from libra_planner.sweeps.figures.typed import TypedTable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
@@ -570,3 +574,19 @@ def test_a_filter_on_screen_that_is_wrong_says_so_by_the_headings(typed: str, sa
     with pytest.raises(SpecError) as caught:
         TYPED.chosen(typed)
     assert said in str(caught.value)
+
+
+def test_one_reason_has_one_wording() -> None:
+    """A batch looks at some designs a second time: their message names rules, others' none."""
+    n = 3
+    blank = dict.fromkeys(
+        ("objective", "lower_bound", "step_time_s", "cost_usd", "unique", "resolved")
+    )
+    figures = {name: np.zeros(n) for name in blank}
+    own = {"status": np.full(n, "infeasible", object), "bandwidth_bytes_per_s": np.zeros((n, 2))}
+    solved = SimpleNamespace(**figures, **own, messages={1: "got a rule none can meet"})
+    result = copy.deepcopy(solved)
+    result.message = np.full(n, "", object)
+    result.equal_step_time_s = np.zeros(n)
+    solver._put(result, np.arange(n), solved, np.zeros(n))  # type: ignore[arg-type]
+    assert set(result.message) == {solver.NO_BANDWIDTH}
