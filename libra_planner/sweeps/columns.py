@@ -15,7 +15,7 @@ from typing import Any, Final
 from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
 from libra_planner.sweeps.figures.inputs import refuse_inputs
-from libra_planner.sweeps.figures.number_units import UNITS, Unit
+from libra_planner.sweeps.figures.number_units import UNITS, Unit, unit_of
 from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain, short_objective
 
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
@@ -108,7 +108,7 @@ class Column:
     def _unit(self) -> Unit:
         if self.unit or self.is_text:
             return UNITS[self.unit]
-        return next(unit for unit in UNITS.values() if self.name.endswith(unit.ending))
+        return unit_of(self.name)
 
     @property
     def unit_name(self) -> str:
