@@ -18,7 +18,7 @@ from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
-from libra_planner.sweeps.template import WORK_KEYS, names_at
+from libra_planner.sweeps.template import MAP, WORK_KEYS, names_at
 
 NEAR = places.NEAR
 """Relative difference up to which a design is as good as the best for people."""
@@ -115,6 +115,12 @@ class Results:
         """Files of results there."""
         self.manifest  # noqa: B018 - Says what is wrong with a directory that has none.
         return self.directory.n_parts_done
+
+    @property
+    def name(self) -> str:
+        """Of the sweep: that of its file, or where no file says it that of the directory."""
+        source = self.manifest["source"]
+        return self.directory.path.resolve().name if source == MAP else Path(source).stem
 
     @property
     def axes(self) -> list[str]:
