@@ -248,6 +248,8 @@ class OpenedPlan(Frozen):
         with self._placed():
             spec = self._spec
             refuse(unsearchable(spec, self.beside))
+            if faults := self._faults_of("_fixed"):
+                raise SpecError(*self._faults_of("base"), *faults)
             base = self.base
             library = LIBRARIES[spec.library or MEGATRON_CORE]
             said = spec.overlap.model_dump(exclude_none=True) if spec.overlap else {}
@@ -316,7 +318,11 @@ class OpenedPlan(Frozen):
     @cached_property
     def _spec(self) -> PlanSpec:
         """What the plan says beside its degrees."""
-        spec = plan_spec(self.with_degrees)
+        try:
+            spec = plan_spec(self.with_degrees)
+        except SpecError as error:  # With those of degrees, names, rules and the fabric.
+            faults = self._faults_of("base") or error.faults
+            raise SpecError(*faults, *self._faults_of("_fixed")) from None
         if not isinstance(spec, PlanSpec):
             got, expected = "got a group of workloads", "expected one workload in a search"
             raise SpecError(Fault(got, expected, "search each in a plan of its own", "workloads"))
@@ -325,6 +331,14 @@ class OpenedPlan(Frozen):
             fix = "remove it, or raise npu: {memory: ...}"
             raise SpecError(Fault(got, expected, fix, "memory"))
         return spec
+
+    def _faults_of(self, part: str) -> tuple[Fault, ...]:
+        """What is wrong with a part of it."""
+        try:
+            getattr(self, part)
+        except SpecError as error:
+            return error.faults
+        return ()
 
     @cached_property
     def _fixed(self) -> OpenDegreesSpec | None:

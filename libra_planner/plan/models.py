@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from libra_planner.errors import shown
+from libra_planner.errors import close_names, shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.architectures.transformers import ArchitectureSpec
 from libra_planner.plan.loops import BubbleFraction, LoopSpec, WrittenLoopSpec
@@ -202,11 +202,22 @@ def open_degrees(plan: object, named: Iterable[str]) -> None:
             plan["parallelism"] = {REST: AUTO_PARALLELISM}
 
 
+_SOME_DEGREES = "expected degrees such as {tp: 8, dp: 64}"
+
+
 def _not_auto(value: Any) -> Any:
     """Degrees are said, or searched before a plan of one workload is built."""
     if isinstance(value, str) or is_auto(value):
         fix = "auto is for plans of one workload, not for those of a group"
-        raise ValueError(f"got {shown(value)}, expected degrees such as {{tp: 8, dp: 64}}; {fix}")
+        raise ValueError(f"got {shown(value)}, {_SOME_DEGREES}; {fix}")
+    return value
+
+
+def _no_other_word(value: Any) -> Any:
+    """In a plan of one workload, auto is the only word."""
+    if isinstance(value, str) and not is_auto(value):
+        near = "; did you mean auto?" if close_names(value, [AUTO_PARALLELISM]) else ""
+        raise ValueError(f"got {shown(value)}, {_SOME_DEGREES}, or {AUTO_PARALLELISM}{near}")
     return value
 
 
@@ -286,6 +297,8 @@ class CommonSpec(FidelitySpec, QuoteKeys):
 
 class PlanSpec(CommonSpec, TrainingSpec):
     """A plan: what is trained, on what fabric, at what prices, under which rules."""
+
+    parallelism: Annotated[ParallelismSpec, BeforeValidator(_no_other_word)]
 
     group_objective: ClassVar[Literal["weighted"]] = "weighted"
 

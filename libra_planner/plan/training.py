@@ -16,7 +16,7 @@ from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import loop_notes, parse_loop
 from libra_planner.plan.npus import canonical_name, catalogue, npu_named
 from libra_planner.plan.steps import whole
-from libra_planner.plan.steps.strategies import DegreesSpec
+from libra_planner.plan.steps.strategies import DegreesSpec, OpenDegreesSpec
 from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_workload
 from libra_planner.problem import Rule, StepTimeLimit
@@ -232,7 +232,7 @@ def plan_spec(document: Document) -> models.AnyPlanSpec:
     """
     value = document.value
     if not isinstance(value, dict) or "workloads" not in value:
-        return validated(models.PlanSpec, document)
+        return _own_spec(document)
     misplaced = {key for key in models.TrainingSpec.model_fields if key in value}
     try:
         return validated(models.GroupPlanSpec, document)
@@ -246,6 +246,29 @@ def plan_spec(document: Document) -> models.AnyPlanSpec:
             for fault in error.faults
         )
         raise SpecError(*faults) from None
+
+
+def _own_spec(document: Document) -> models.PlanSpec:
+    """The plan of one workload; of degrees that leave a rest, faults are those of open ones."""
+    try:
+        return validated(models.PlanSpec, document)
+    except SpecError as error:
+        faults, key = list(error.faults), ("parallelism",)
+        said = document.value.get("parallelism") if isinstance(document.value, dict) else None
+        if isinstance(said, dict) and models.REST in said:
+            faults = [one for one in faults if not one.path.startswith("parallelism.")]
+            try:
+                validated(OpenDegreesSpec, document, key)
+            except SpecError as of_degrees:
+                faults = [*of_degrees.faults, *faults]
+        raise SpecError(*map(_or_searched, faults)) from None
+
+
+def _or_searched(fault: Fault) -> Fault:
+    """That degrees which are not said may be searched, where one is missing."""
+    if fault.path != "parallelism.dp" or fault.got != "got nothing":
+        return fault
+    return replace(fault, fix=f"{fault.fix}, or 'rest: auto' to search what is not said")
 
 
 def builders(

@@ -36,7 +36,7 @@ from libra_planner.views.phases import (
     floor_lines,
     headroom_lines,
     high_floor_legend,
-    less_hidden_lines,
+    overlap_lines,
     phases_payload,
     send_notes,
     slowed_blocks,
@@ -233,7 +233,7 @@ def check_blocks(
     exposed = exposed_table(checked.exposed, report.ideal_step_time_s)
     yield from ("", exposed) if exposed else ()
     yield from contention_lines(checked.exposed)
-    yield from less_hidden_lines(checked.exposed)
+    yield from overlap_lines(checked.exposed)
     yield from ("", _dimension_table(checked))
     yield from _fim_lines(report)
     if brief:

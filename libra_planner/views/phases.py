@@ -190,13 +190,17 @@ def exposed_table(exposed: Sequence[Exposed], step_s: float) -> Table | None:
     return table("", title, names, texts, left=("operation",)) if texts else None
 
 
-def less_hidden_lines(exposed: Sequence[Exposed]) -> Iterator[str]:
-    """Why an operation adds more that no link slows, where another takes less."""
+def overlap_lines(exposed: Sequence[Exposed]) -> Iterator[str]:
+    """Why an operation may add more or less to the step though no link changes its own time.
+
+    The step waits for the longest side of every overlap while all communication grows (C5).
+    """
     longer = any(
         one.links_s > one.model_s and _taken(one.links_s) != _taken(one.model_s) for one in exposed
     )
     if longer and any(_is_much_less(one) for one in exposed):
-        yield "where one takes less, others beside it hide less behind it, and add more to the step"
+        yield "of what overlaps the step waits for the longest: where one takes longer on the"
+        yield "links, others beside it add less to the step; where one takes less, they add more"
 
 
 def contention_lines(exposed: Sequence[Exposed]) -> Iterator[str]:

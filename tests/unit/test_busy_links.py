@@ -43,7 +43,7 @@ def test_the_step_at_the_most_stretch_is_told_where_it_is_longer() -> None:
         )
         assert (slow_s >= 1.05 * step_s) == is_told
         notes = list(busy_notes(plan, [450e9, 50e9, spine]))
-        said = f"the step would take {format_time(slow_s)} ({slow_s / step_s - 1:+.0%})"
+        said = f"at 3.5-fold, as an example, the step would take {format_time(slow_s)} ({slow_s / step_s - 1:+.0%})"
         assert [said in note for note in notes] == [True] * is_told
 
 
@@ -63,7 +63,10 @@ EXPERTS = {
     "constraints": [],
 }
 """Two rings of gradients cross from each leaf of a rail to the other one."""
-HALVES = "halves a whole ring where two flows meet on an uplink: with both the step would take "
+HALVES = (
+    "halves a whole ring where two flows meet on an uplink: with both, 3.5-fold, as an example, "
+    "the step would take "
+)
 
 
 def test_rings_that_wait_for_two_flows_on_an_uplink_are_told() -> None:

@@ -437,6 +437,42 @@ def test_open_plans_that_cannot_be_searched(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("{zero: 1, rest: atuo}", "parallelism.rest: got 'atuo', expected 'auto'; write auto"),
+        ("{tp: 0, rest: 1}", "parallelism.rest: got 1, expected 'auto'"),
+        ("atuo", "parallelism: got 'atuo', expected degrees such as {tp: 8, dp: 64}, or auto; "
+                 "did you mean auto?"),
+        ("{zero: 1}", "parallelism.dp: got nothing, expected this key; add 'dp:', or 'rest: auto'"),
+    ],
+)  # fmt: skip
+def test_misspelt_auto_is_told_as_such(auto: str, said: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)) as refused:
+        load_plan(auto, f"parallelism={said}")
+    assert "unknown key 'rest'" not in str(refused.value)
+    assert "of a group" not in str(refused.value)
+
+
+def test_open_plans_tell_all_faults_at_once(auto: str, run: Callable[..., Any]) -> None:
+    wrong = {
+        "parallelism": "{zero: 7, rest: auto}",
+        "workload": "llama3-8",
+        "fidelity": "calibratd",
+        "fabric.topology": "SV(8)",
+        "constraints": "[totl == 5 GB/s]",
+    }
+    flags = [part for key, value in wrong.items() for part in ("--set", f"{key}={value}")]
+    said = run("optimize", auto, *flags).err
+    for words in ("got 7", "'llama3-8'", "'calibratd'", "'SV'"):
+        assert words in said
+    del wrong["fidelity"], wrong["workload"]
+    flags = [part for key, value in wrong.items() for part in ("--set", f"{key}={value}")]
+    said = run("optimize", auto, *flags).err
+    assert "got 7" in said
+    assert "'SV'" in said
+
+
 def test_open_parallelism_in_a_group_is_refused(tmp_path: Path) -> None:
     entry = "{workload: llama3-8b, parallelism: auto, global_batch: 32, npu: h100-sxm}"
     rest = AUTO.split("npu: h100-sxm\n", 1)[1]

@@ -32,10 +32,19 @@ from libra_planner.procurement.bill import Bill, with_one_stock
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.routing.policy import Policy
+from libra_planner.step.critical_path import critical_path
+from libra_planner.step.expression import (
+    Constant,
+    Labelled,
+    Maximum,
+    TimeExpression,
+    add,
+    transfers,
+)
 from libra_planner.step.model_step import step_exchanges
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.views.check import CheckedPlan, check_notes
-from libra_planner.views.phases import less_hidden_lines, send_notes
+from libra_planner.views.phases import overlap_lines, send_notes
 from libra_planner.views.plan import result_notes
 from libra_planner.workload.operations import Group, Send
 from libra_planner.workload.placement import placed_groups
@@ -527,13 +536,26 @@ def test_own_links_of_a_plan_are_those_of_its_check(tmp_path: Path) -> None:
     assert "of a dimension, and some sends take one link or direction of an NPU's in" in said
 
 
-def test_a_line_says_why_an_operation_adds_more_that_no_link_slows() -> None:
-    """DP of 5 s beside work of 2 s and sends of 2 s adds 1 s, and 2 s once sends take 1 s."""
+def test_a_line_says_why_an_operation_changes_that_no_link_slows() -> None:
+    """DP of 5 s beside work of 2 s and sends of 2 s adds 1 s, and 2 s once sends take 1 s.
+
+    TP of 2 s after work of 3 s adds 1.5 s beside sends of 6 s, and 6/7 s beside those of 9 s.
+    """
     sends, gradients = Exposed("PP send", 2.0, 1.0), Exposed("DP reduce-scatter", 1.0, 2.0)
-    (said,) = less_hidden_lines([gradients, sends])
-    assert said.startswith("where one takes less, others beside it hide less behind it")
-    assert not list(less_hidden_lines([gradients]))
-    assert not list(less_hidden_lines([sends]))
+    said = " ".join(overlap_lines([gradients, sends]))
+    assert "where one takes longer on the links, others beside it add less to the step;" in said
+    assert said.endswith("where one takes less, they add more")
+    tp_s = [_tp_beside_sends_s(sends_s) for sends_s in (6.0, 9.0)]
+    assert tp_s == pytest.approx([1.5, 6 / 7])
+    assert not list(overlap_lines([gradients]))
+    assert not list(overlap_lines([sends]))
+
+
+def _tp_beside_sends_s(sends_s: float) -> float:
+    """What TP of 2 s after work of 3 s adds beside sends."""
+    tp, sends = Labelled("TP", transfers([2.0])), Labelled("PP send", transfers([sends_s]))
+    step = TimeExpression(Maximum((add([Constant(3.0), tp]), sends)), 1)
+    return sum(x.seconds for x in critical_path(step, np.ones(1)) if x.label == "TP")
 
 
 def test_a_note_says_what_links_make_of_sends(tmp_path: Path) -> None:

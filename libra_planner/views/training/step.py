@@ -142,7 +142,8 @@ def busy_words(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
     longer = f"the step would take {format_time(stretched_s)} ({stretched_s / step_s - 1:+.0%})"
     is_ring = stretched_s > (1 + LEAST_LONGER) * thin_s
-    then = f"{RINGS}: with both" if is_ring else f"; at {MOST_STRETCH}-fold"
+    example = f"{MOST_STRETCH}-fold, as an example,"
+    then = f"{RINGS}: with both, {example}" if is_ring else f"; at {example}"
     return (
         f"{listed} of the step in the model: ECMP often stretches such traffic 1.3- to "
         f"{MOST_STRETCH}-fold{then} {longer}"
