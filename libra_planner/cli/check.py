@@ -44,9 +44,10 @@ def check(options: argparse.Namespace) -> None:
         options.plan, chosen, question, progress_of, optimized=question.bandwidth is None
     )
     told = Check(chosen.problem, question, found, options.busiest, options.groups)
-    answer(options, told.to_dict, told.blocks(brief=options.brief), then=_report(options))
+    answer(options, told.to_dict, told.blocks(brief=options.brief))
     if not (options.json or options.brief):
         hint("--brief leaves out the tables of collectives, layers, links and parts", "shorter")
+    hint("" if options.json else _report(options))
     judge_search(found.found)
     drawn = found.failures.get("failures")
     if drawn is not None and not len(drawn.step_time_s):

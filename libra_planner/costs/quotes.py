@@ -55,11 +55,13 @@ class Listed(NamedTuple):
     ----------
     low_usd, high_usd : ends of its price.
     farthest : factor from them beyond which a quote is doubted.
+    of : what it is the price of, where a seller's may hold more; said of a quote far above it.
     """
 
     low_usd: float
     high_usd: float
     farthest: float = FARTHEST
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -247,14 +249,14 @@ class Quote:
 
     def _far_text(self, farthest: float) -> str:
         """How far its price is from the listed ones; empty within a factor from their ends."""
-        low_usd, high_usd, _ = self.listed or Listed(self.usd, self.usd)
+        low_usd, high_usd, _, of = self.listed or Listed(self.usd, self.usd)
         ends = _usd(low_usd) if low_usd == high_usd else f"{_usd(low_usd)} to {_usd(high_usd)}"
         if low_usd / farthest <= self.usd <= high_usd * farthest:
             return ""
-        how = f"{_times(self.usd / high_usd)} times the highest"
+        how, more = f"{_times(self.usd / high_usd)} times the highest", of and f", which is of {of}"
         if self.usd < low_usd:
-            how = f"1/{_times(low_usd / self.usd)} of the lowest"
-        return f"{self.item} is quoted at {_usd(self.usd)}, {how} listed price ({ends})"
+            how, more = f"1/{_times(low_usd / self.usd)} of the lowest", ""
+        return f"{self.item} is quoted at {_usd(self.usd)}, {how} listed price ({ends}){more}"
 
     @property
     def _support_doubt(self) -> str:

@@ -31,6 +31,7 @@ from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import Order, OrderLine, orders, used_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.terms.least_orders import least_order_texts
+from libra_planner.procurement.terms.withheld import withheld, withheld_texts
 from libra_planner.step.memory_use import MemoryUse, fit_text
 from libra_planner.units import short_usd
 
@@ -188,8 +189,10 @@ def _side(line: OrderLine) -> str:
 
 
 def order_texts(comparison: Comparison) -> Iterator[str]:
-    """Least orders above the need of the design to buy that would cost less."""
-    yield from least_order_texts(comparison, used_in(comparison))
+    """Least orders that the design to buy would pay less with, and those that others meet alone."""
+    found = withheld(comparison, used_in(comparison))
+    yield from least_order_texts(comparison, used_in(comparison), {one.offer for one in found})
+    yield from withheld_texts(comparison, found)
 
 
 def moq_texts(comparison: Comparison) -> Iterator[str]:

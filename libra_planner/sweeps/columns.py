@@ -21,7 +21,8 @@ from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, pla
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
 OVER_RULE, OVER_SERVER = "bill_over_rule_usd", "bill_over_server_GBps"
-PER_DOLLAR = "tokens_per_s_per_MUSD"
+PER_DOLLAR, AS_BILLED = "tokens_per_s_per_MUSD", "billed tok/s/M$"
+BILLED_TOKENS = "billed_tokens_per_s"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, ON_LINKS = "checked", "searched", "on links"
 BILLED, OF_WORK = "billed", "of_work"
@@ -259,11 +260,19 @@ def on_screen(
     >>> found = on_screen(["row", "step_time_s", "bandwidth_dim1_GBps", "tp", "x_usd"], ["tp"])
     >>> [one.label for one in found]
     ['row', 'tp', 'step time', 'dim1', 'x']
+
+    Work per dollar is at the time of what is bought where there are bills.
+
+    >>> [one.label for one in on_screen(["bill_usd", "tokens_per_s_per_MUSD"], [])]
+    ['bill', 'billed tok/s/M$']
     """
     varied = [name for name in (ROW, *axes) if name in names and name != OBJECTIVE]
     first = [Column(name, heading=name, text=as_in_file, n_cells=4) for name in varied]
     others = [column_named(name) for name in names if name not in varied]
-    others = [replace(x, heading=plan_cost) if x.name == COST else x for x in others]
+    headings = {COST: plan_cost}
+    if any(name.startswith("bill") for name in names):
+        headings[PER_DOLLAR] = AS_BILLED
+    others = [replace(x, heading=headings.get(x.name, x.heading)) for x in others]
     return first + sorted(others, key=lambda one: one.screen)
 
 
@@ -336,7 +345,7 @@ _add(
         ("step_time_s", "compute_s"), values.difference, is_late=True, heading="exposed", screen=6,
     ),
     Column(
-        "billed_tokens_per_s", "tokens/s at the billed time: compare those with the bill",
+        BILLED_TOKENS, "tokens/s at the billed time: compare those with the bill",
         ("tokens_per_step", "billed_step_time_s"), truediv, is_late=True, heading="billed tok/s",
         screen=6,
     ),

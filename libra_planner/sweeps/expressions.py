@@ -221,6 +221,28 @@ def _hint(text: str) -> str:
     return f"leave the unit out: {bare}" if _WITH_UNIT.search(plain) else ""
 
 
+def whole_text_fix(texts: Iterable[str], axes: Iterable[Sequence[Any]]) -> str:
+    """What to write where a filter has a rule without quotes that is a value of an axis.
+
+    Parameters
+    ----------
+    texts : filters that are wrong.
+    axes : name and values of each axis.
+
+    Examples
+    --------
+    >>> whole_text_fix(["tp > 1 and taper(spine)==2"], [("rule", ["taper(spine) == 2"])])
+    "write rule == 'taper(spine) == 2'"
+    """
+    bare = ["".join(_QUOTED.sub("", text).split()) for text in texts]
+    for name, values, *_ in axes:
+        rules = (one for one in values if isinstance(one, str) and re.search("[<>=]", one))
+        for rule in rules:
+            if any("".join(rule.split()) in text for text in bare):
+                return f"write {name} == {rule!r}"
+    return ""
+
+
 _EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 """What takes a value in other languages, and SQL for ``==``."""
 _QUOTED = re.compile("\"[^\"]*(\"|$)|'[^']*('|$)")

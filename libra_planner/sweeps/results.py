@@ -12,6 +12,7 @@ from typing import Any
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
+from libra_planner.sweeps.expressions import whole_text_fix
 from libra_planner.sweeps.figures import frontiers, places
 from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
@@ -177,9 +178,13 @@ class Results:
         # DuckDB reads damaged numbers without a word.
         self.directory.refuse_damaged(Layout.of(self.manifest))
         folder = self.directory.path.resolve()
-        if self.where:
+        if not self.where:
+            return connection_to(folder, self.kept)
+        try:
             return filtered_connection(folder, self.where, self.manifest["schema"], self.kept)
-        return connection_to(folder, self.kept)
+        except SpecError as error:
+            fix = whole_text_fix(self.where, self.manifest["spec"]["axes"])
+            raise SpecError(*(replace(x, fix=fix or x.fix) for x in error.faults)) from None
 
     @cached_property
     def time_column(self) -> str:
@@ -212,12 +217,8 @@ class Results:
 
     @property
     def tie_column(self) -> str:
-        """What decides between designs of equal costs and times, in SQL.
-
-        Of equal bills the plan's own cost, of equal costs by the plan the bill.
-        """
-        other = "cost_usd" if self.cost_column == "bill_usd" else "bill_usd"
-        return f"coalesce({other}, {_DEAREST_USD})" if other in self.columns else "0.0"
+        """What decides between designs of equal costs and times, in SQL: the bill, if known."""
+        return f"coalesce(bill_usd, {_DEAREST_USD})" if "bill_usd" in self.columns else "0.0"
 
     @property
     def _breaks_rule(self) -> str:
@@ -358,14 +359,13 @@ class Results:
         keys = self._works
         shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes), time])
         like = f"PARTITION BY {', '.join(keys) or '0'}"
-        near = (
-            f"SELECT *, min({time}) OVER ({like}) AS best_, {self.tie_column} AS last_, "
-            f"{self._breaks_rule} AS broken_ FROM designs WHERE {self.ranked}"
-        )
+        all_times = f"SELECT *, min({time}) OVER ({like}) AS best_ FROM designs WHERE {self.ranked}"
+        near = f"SELECT row FROM ({all_times}) WHERE {time} <= best_ * (1 + {fraction})"
+        equal = time, self._breaks_rule, self.tie_column
+        ranks = places.ranks(keys or ["0"], cost, equal, f"row IN ({near})")
         return self._own(
-            f"SELECT {shown} FROM ({near}) WHERE {time} <= best_ * (1 + {fraction}) QUALIFY "
-            f"row_number() OVER ({like} ORDER BY round({cost}, 2), broken_, {time}, last_, row) "
-            f"= 1 ORDER BY {', '.join(keys) or '1'}"
+            f"SELECT {shown} FROM designs JOIN ({ranks}) ON row = ranked_row_ "
+            f"WHERE ranked_place_ = 1 ORDER BY {', '.join(keys) or '1'}"
         )
 
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
@@ -383,8 +383,7 @@ class Results:
     def _ranks(self, among: Sequence[str], rank: str) -> str:
         """As :func:`places.ranks` has it."""
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
-        cents = f"round({cost}, 2)"  # Rounding of sums tells no designs apart.
-        then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cents} END"
+        then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
         equal = then, self._breaks_rule, self.tie_column
         return places.ranks(among, rank, equal, self.ranked)
 
@@ -530,8 +529,8 @@ class Results:
 
     def _placed(self, figures: Sequence[str], which: str) -> list[places.Placed]:
         """As :func:`places.placed` has it, within each work."""
-        like, last = ", ".join(self._works) or "0", f"{self._breaks_rule}, {self.tie_column}"
-        return places.placed(self._connection, figures, which, like=like, last=last)
+        like, equal = ", ".join(self._works) or "0", (self._breaks_rule, self.tie_column)
+        return places.placed(self._connection, figures, which, like=like, equal=equal)
 
     def _frontier_rows(self, figures: Sequence[str], which: str) -> list[int]:
         """Designs that no other one of their work beats; parameters as of :func:`places.placed`."""

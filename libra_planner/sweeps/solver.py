@@ -387,4 +387,6 @@ def _put(
     result.equal_step_time_s[rows] = equal_step_time_s
     for i in np.flatnonzero(solved.status != optimizer.OPTIMAL):
         said = _REASONS.get(str(solved.status[i]), "not certified")
-        result.message[rows[i]] = solved.messages.get(int(i), said)
+        # One wording of one reason, whether or not the batch took a second look at a design.
+        is_told = solved.status[i] != optimizer.INFEASIBLE
+        result.message[rows[i]] = solved.messages.get(int(i), said) if is_told else said

@@ -352,6 +352,8 @@ def _named_columns(spec: SweepFile, *, varies_work: bool) -> list[cols.Column]:
     named = [*dict.fromkeys((*named, *beside))]
     if any(one.is_of_bill for one in named):
         named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
+        if {"tokens_per_s", cols.PER_DOLLAR} <= {one.name for one in named}:  # They do not divide.
+            named = [*dict.fromkeys((*named, cols.COLUMNS[cols.BILLED_TOKENS]))]
     return named
 
 

@@ -137,7 +137,8 @@ class Cockpit(KeysInTurn):
 
         def call(ticket: work.Ticket) -> tuple[Reading, Bandwidth | None]:
             work.load(work.FIGURES, ticket)
-            return read_plan(path, settings, ticket.progress), left_with(path) if opening else None
+            reading = read_plan(path, settings, ticket.progress)
+            return reading, left_with(path, reading.fingerprint) if opening else None
 
         self.workshop.start("read", "reading the plan", call=call, done=self._accept)
 

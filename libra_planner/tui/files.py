@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from libra_planner.errors import PlannerError, SpecError
 from libra_planner.files import output_file, read_json, read_text, write_files
@@ -69,24 +69,45 @@ def state_folder() -> Path:
     return Path(base) / "libra-planner"
 
 
-def recent_plans() -> dict[str, Bandwidth | None]:
-    """By their absolute paths, latest first, the designs that were on screen, if any.
+class Left(NamedTuple):
+    """What a plan was left with.
+
+    Parameters
+    ----------
+    bandwidth_GBps : the design that was on screen, if any.
+    fingerprint : of the plan that it was a design of, in hexadecimal digits; empty if unknown.
+    """
+
+    bandwidth_GBps: Bandwidth | None = None
+    fingerprint: str = ""
+
+
+_NOTHING = Left()
+
+
+def recent_plans() -> dict[str, Left]:
+    """By their absolute paths, latest first, what plans were left with.
 
     Nothing where there is no list that can be read.
     """
     try:
         entries = read_json(state_folder() / "recent.json")
-        pairs = [(str(entry["path"]), entry.get("bandwidth_GBps")) for entry in entries]
-        return {p: tuple(map(float, b)) if isinstance(b, list) and b else None for p, b in pairs}
+        return {str(entry["path"]): _left(entry) for entry in entries}
     except (SpecError, ValueError, TypeError, KeyError):
         return {}
 
 
-def remember(path: str, bandwidth_GBps: Bandwidth | None = None) -> None:
+def _left(entry: dict[str, Any]) -> Left:
+    found = entry.get("bandwidth_GBps")
+    design = tuple(map(float, found)) if isinstance(found, list) and found else None
+    return Left(design, str(entry.get("fingerprint", "")))
+
+
+def remember(path: str, left: Left = _NOTHING) -> None:
     """Put a plan first; a folder that cannot be written to only costs the memory."""
-    others = ((name, b) for name, b in recent_plans().items() if name != path)
-    listed = islice(((path, bandwidth_GBps), *others), MOST_RECENT)
-    entries = [{"path": name, "bandwidth_GBps": b} for name, b in listed]
+    others = ((name, one) for name, one in recent_plans().items() if name != path)
+    listed = islice(((path, left), *others), MOST_RECENT)
+    entries = [{"path": name, **one._asdict()} for name, one in listed]
     folder = state_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -96,9 +117,10 @@ def remember(path: str, bandwidth_GBps: Bandwidth | None = None) -> None:
         return
 
 
-def left_with(path: Path) -> Bandwidth | None:
-    """The design that a plan was left with."""
-    return recent_plans().get(str(real_path(path)))
+def left_with(path: Path, fingerprint: bytes) -> Bandwidth | None:
+    """The design that a plan was left with, where it says what it said then."""
+    left = recent_plans().get(str(real_path(path)), _NOTHING)
+    return left.bandwidth_GBps if fingerprint and left.fingerprint == fingerprint.hex() else None
 
 
 _ITEM = re.compile(r"^( *)- ", re.MULTILINE)
@@ -374,4 +396,5 @@ class PlanFiles:
         """Put the plan and its design on the list of recent ones."""
         session = self._cockpit.session
         if session.reading is not None and session.reading.document is not None:
-            remember(str(real_path(session.path)), session.edits.bandwidth_GBps)
+            left = Left(session.edits.bandwidth_GBps, (session.fingerprint or b"").hex())
+            remember(str(real_path(session.path)), left)

@@ -23,6 +23,7 @@ from libra_planner.reading.document import (
     read_document,
 )
 from libra_planner.tui.files import (
+    Left,
     edited_text,
     left_with,
     recent_plans,
@@ -356,11 +357,14 @@ def test_deep_nesting_is_a_fault_of_the_plan(plan_file: Path) -> None:
 
 def test_recent_plans_are_remembered_latest_first(tmp_path: Path) -> None:
     assert recent_plans() == {}
-    remember(str(tmp_path / "a.yaml"), (1.0, 2.0))
+    remember(str(tmp_path / "a.yaml"), Left((1.0, 2.0), "aa"))
     remember(str(tmp_path / "b.yaml"))
-    remember(str(tmp_path / "a.yaml"), (3.0, 4.0))
+    remember(str(tmp_path / "a.yaml"), Left((3.0, 4.0), "ab"))
     assert [Path(path).name for path in recent_plans()] == ["a.yaml", "b.yaml"]
-    assert left_with(tmp_path / "a.yaml") == (3.0, 4.0)
+    assert left_with(tmp_path / "a.yaml", b"\xab") == (3.0, 4.0)
+    for other in (b"\xaa", b""):  # Another plan by that name, or one with faults.
+        assert left_with(tmp_path / "a.yaml", other) is None
+    assert left_with(tmp_path / "b.yaml", b"") is None
 
 
 def test_a_broken_list_of_recent_plans_is_no_list(tmp_path: Path) -> None:

@@ -341,8 +341,8 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
     ("flags", "message"),
     [
         ("", "got no --model and no --npu and no --npus, expected it: without a terminal"),
-        ("--model resnet50 --npu h100-sxm --npus 64", "--model: got kind 'cnn'"),
-        ("--model gpt3-libra --npu h100-sxm --npus 64", "--model: got h100-sxm without efficiency"),
+        ("--model resnet50 --npu h100-sxm --npus 64", "--model: got resnet50, no whole transformer"),
+        ("--model gpt3-libra --npu h100-sxm --npus 64", "--model: got gpt3-libra, no whole transf"),
         ("--model gpt3 --npu v100-sxm-32gb --npus 64", "computes no bf16; write one of a100-sxm"),
         ("--model gpt3 --npu tpu-v4 --npus 64", "is a torus"),
         ("--model gpt3 --npu a100-pcie --npus 64", "comes in no scale-up domain"),

@@ -639,6 +639,67 @@ def test_every_design_may_take_the_whole_least_order_of_an_offer(tmp_path) -> No
     assert told.endswith(f"the least order of 2,000 costs $1.20M, {less} less than {bought}")
 
 
+@pytest.mark.parametrize(("usd", "bulk_usd", "is_moved"), [(1450, 1100, False), (4000, 2010, True)])
+def test_an_offer_that_one_design_alone_can_order_is_an_open_point(
+    usd, bulk_usd, is_moved, tmp_path
+) -> None:
+    """B meets 2,080 and A does not: the page says what B alone would pay, and who is best then."""
+    text = BULK.replace("1450", str(usd)).replace("1490", "4100").replace("1100", str(bulk_usd))
+    (tmp_path / "q.csv").write_text(text.format(moq=2080))
+    found = compared_by(*NAMES, "--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    a, b = found.candidates
+    n_b = sum(x.n_bought for x in b.bill.lines if x.part.name == "nic-400g")
+    saved = n_b * (usd - bulk_usd)
+    then = float(b.bill.total_usd) - saved
+    more = then - float(a.bill.total_usd)
+    work = found.times_s[1] * then / (found.times_s[0] * float(a.bill.total_usd))
+    end = f"A stays best per dollar: it costs {short_usd(more)} less than B and does {work - 1:.1%}"
+    if is_moved:
+        end = f"B would be best per dollar: it costs {short_usd(more)} more than A and does "
+        end += f"{1 / work - 1:.1%}"
+    assert (found.chosen, work < 1) == (0, is_moved)
+    told = (
+        f"B alone buys enough of nic-400g for ${bulk_usd:,} of Bulk (2,080 or more), and a part "
+        f"has one price here: its bill is then {short_usd(saved)} less, and {end} more work per "
+        "dollar"
+    )
+    said = report_payload(found, [])["decision"]["recommendation"]
+    assert [x for x in said["open_points"] if "Bulk" in x] == [told]
+    assert sum(f"Open: {told}" in x for x in decision_lines(found, [])) == 1
+
+
+WAITS = """\
+item,price,seller,date,valid_until,lead_time_days,moq
+switch-64x400g,40000,Slow,2026-11-02,,126,
+switch-64x400g,52000,Soon,2026-11-02,,70,
+switch-64x400g,55000,Dear,2026-11-02,,40,
+switch-64x400g,41000,Gone,2026-11-02,2026-11-05,20,
+switch-64x400g,39000,Bulk,2026-11-02,,20,9999
+nic-400g,1450,Slow,2026-11-02,,{nic_days},
+"""
+
+
+@pytest.mark.parametrize(("nic_days", "then"), [(98, "98 days (nic-400g)"), (126, "")])
+def test_the_cheapest_offer_that_is_sooner_stands_beside_the_longest_lead_time(
+    nic_days, then, tmp_path
+) -> None:
+    """Of offers that can be ordered; none where another part waits as long."""
+    (tmp_path / "q.csv").write_text(WAITS.format(nic_days=nic_days))
+    words = ("--prices", str(tmp_path / "q.csv"), "--as-of", "2026-11-10")
+    found = compared_by(NAMES[0], *words)
+    [bill] = (one.bill for one in found.candidates)
+    n = sum(x.n_bought for x in bill.lines if x.part.name == "switch-64x400g")
+    share = n * 12000 / float(bill.total_usd)
+    told = f"Soon offers switch-64x400g in 70 days for {short_usd(n * 12000)} more ({share:.2%}): "
+    said = " ".join(decision_section(found).lead)
+    assert (f"{told}then the longest is {then}." in said) == bool(then)
+    assert ("then the longest is" in said) == bool(then)
+    [one] = report_payload(found, [])["considered"]
+    keys = ("longest_lead_days", "sooner_seller", "sooner_change_usd", "sooner_longest_lead_days")
+    sooner = ("Soon", n * 12000, 98) if then else (None, None, None)
+    assert tuple(one[key] for key in keys) == (126, *sooner)
+
+
 OTHER = """\
 kind: parts
 base: parts

@@ -515,6 +515,11 @@ def test_every_offer_stands_in_a_report_with_its_reason(quotes, run, tmp_path) -
         ("nic-400g,1450,Beta,2026-11-02,2900", "support of nic-400g is $2,900, 2 times its price"),
         ("tax,0.0825,State,2026-11-02,", "tax is 0.0825%: if that is a fraction"),
         ("h100-sxm,70000,Beta,2026-11-02,", "h100-sxm is quoted at $70,000, 2."),
+        (
+            "server-8npu,290000,Beta,2026-11-02,",
+            "server-8npu is quoted at $290,000, 7.8 times the highest listed price ($37,200), "
+            "which is of a server without its NPUs and NICs (docs/howto/own-quotes.md)",
+        ),
     ],
 )
 def test_figures_of_every_offer_are_doubted(row, said, quotes, run, tmp_path) -> None:

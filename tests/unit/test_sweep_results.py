@@ -18,7 +18,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -28,6 +30,7 @@ from matplotlib.text import Text
 import libra_planner as lp
 from libra_planner.api.shown import new_axes
 from libra_planner.reading.bundled import folder
+from libra_planner.sweeps.figures import places
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
@@ -430,10 +433,49 @@ def test_wrong_questions(arguments: list[str], message: str, run: Run, directory
     assert outcome.err.startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("bills", "named"), [(None, 4), ((9.0, 8.0, 8.0), 5), ((9.0, None, 9 - 1e-12), 4)]
+)
+def test_rounding_chooses_no_row(bills: tuple[float | None, ...] | None, named: int) -> None:
+    """Of rows equal to 1e-9 all views name that of the least bill, else the first."""
+    noise = (1 + 1e-12, 1.0, 1 - 1e-12)
+    rows = [
+        {"row": i, "step_time_s": x, "cost_usd": 7 / x, **({"bill_usd": b} if bills else {})}
+        for i, x, b in zip((4, 5, 6), noise, bills or noise, strict=True)
+    ]
+    backwards = Points(tuple(reversed(rows)), (), (), "step_time_s", "cost_usd")
+    assert [[backwards.rows[i]["row"] for i in one] for one in backwards.fronts.values()] == [
+        [named]
+    ]
+    designs = pa.Table.from_pylist(rows)
+    connection = duckdb.connect()
+    connection.register("designs", designs)
+    equal = "false", "coalesce(bill_usd, 1e300)" if bills else "0.0"
+    figures = ["step_time_s", "cost_usd"]
+    (placed,) = places.placed(connection, figures, "true", like="0", equal=equal)
+    assert placed.row[placed.best].tolist() == [named]
+    for figure, then in (figures, figures[::-1]):
+        ranks = places.ranks(["0"], figure, (then, *equal), "true")
+        query = f"SELECT ranked_row_ FROM ({ranks}) WHERE ranked_place_ = 1"
+        assert connection.execute(query).fetchall() == [(named,)]
+
+
 def test_a_filter_that_nothing_meets_names_the_values_there_are(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory, "--where", "shape == 'RI(16)'")
     assert outcome.code == 0
     assert outcome.err == "no designs; shape is one of: RI(16)_SW(16), RI(4)_RI(8)_SW(8)\n"
+
+
+def test_a_filter_with_a_rule_of_an_axis_says_how_to_write_it(run: Run, tmp_path: Path) -> None:
+    axes = {"rule": ["taper(spine) == 1", "taper(spine) == 2"]}
+    sweep = {"base": "0e_rails_2to1", "axes": axes, "set": {"constraints": ["{rule}"]}}
+    sweep["set"]["constraints"].append("leaf == 25 GB/s")
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(sweep, sort_keys=False))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run").code == 0
+    wrong = run("sweep", "show", tmp_path / "run", "--where", "taper(spine)==2")
+    assert wrong.err.endswith("; write rule == 'taper(spine) == 2'\n")
+    right = run("sweep", "show", tmp_path / "run", "--where", "rule == 'taper(spine) == 2'")
+    assert right.code == 0
 
 
 def test_directories_that_are_no_sweeps(run: Run, tmp_path: Path) -> None:

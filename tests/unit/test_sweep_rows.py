@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import libra_planner as lp
 from libra_planner.errors import SpecError
+from libra_planner.sweeps import solver
 from libra_planner.sweeps.figures.typed import TypedTable
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
@@ -166,9 +170,7 @@ columns: [step_time_s, cost_usd, tokens_per_s]
 
 def test_tokens_at_the_billed_time_divide_by_the_bill(run, tmp_path) -> None:
     """As work per dollar does; ``tokens_per_s`` is at the bandwidth that is asked for."""
-    text = BOTH.replace(
-        "tokens_per_s]", "tokens_per_s, billed_tokens_per_s, tokens_per_s_per_MUSD, bill_usd]"
-    )
+    text = BOTH.replace("tokens_per_s]", "tokens_per_s, tokens_per_s_per_MUSD, bill_usd]")
     (tmp_path / "paid.yaml").write_text(f"{text}".replace("performance, ", ""))
     assert run("sweep", "run", tmp_path / "paid.yaml", "-o", tmp_path / "run").code == 0
     query = (
@@ -178,7 +180,10 @@ def test_tokens_at_the_billed_time_divide_by_the_bill(run, tmp_path) -> None:
     there = ("sweep", "show", tmp_path / "run")
     rows = run(*there, "--sql", query, "--json").payload["rows"]
     assert [*rows[0].values()] == pytest.approx([1, 1])
-    assert "billed tok/s" in run(*there, "--top", "2").out
+    assert re.search(r" billed tok/s +billed tok/s/M\$ ", run(*there, "--top", "2").out)
+    grouped = run(*there, "--group-by", "taper").out
+    assert " its billed tok/s/M$ " in grouped
+    assert " its tok/s/M$ " in run(*there, "--by", "ideal", "--group-by", "taper").out
 
 
 def test_titles_say_that_rows_of_an_objective_rank_by_time_and_cost(run, tmp_path) -> None:
@@ -569,3 +574,19 @@ def test_a_filter_on_screen_that_is_wrong_says_so_by_the_headings(typed: str, sa
     with pytest.raises(SpecError) as caught:
         TYPED.chosen(typed)
     assert said in str(caught.value)
+
+
+def test_one_reason_has_one_wording() -> None:
+    """A batch looks at some designs a second time: their message names rules, others' none."""
+    n = 3
+    blank = dict.fromkeys(
+        ("objective", "lower_bound", "step_time_s", "cost_usd", "unique", "resolved")
+    )
+    figures = {name: np.zeros(n) for name in blank}
+    own = {"status": np.full(n, "infeasible", object), "bandwidth_bytes_per_s": np.zeros((n, 2))}
+    solved = SimpleNamespace(**figures, **own, messages={1: "got a rule none can meet"})
+    result = copy.deepcopy(solved)
+    result.message = np.full(n, "", object)
+    result.equal_step_time_s = np.zeros(n)
+    solver._put(result, np.arange(n), solved, np.zeros(n))  # type: ignore[arg-type]
+    assert set(result.message) == {solver.NO_BANDWIDTH}

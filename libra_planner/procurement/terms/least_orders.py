@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -71,7 +71,9 @@ def _usd(quote: Quote, n_bought: int, n_units: int) -> Decimal:
     return n_bought * to_cents(quote.usd) + n_units * to_cents(quote.support_usd)
 
 
-def least_order_texts(comparison: Comparison, quotes: Iterable[Quote]) -> Iterator[str]:
+def least_order_texts(
+    comparison: Comparison, quotes: Iterable[Quote], told: Collection[Quote] = ()
+) -> Iterator[str]:
     """Whole least orders that cost the design to buy less, or put another one first, in words.
 
     Those of offers that hold, and from 0.2 % of its price on.
@@ -79,6 +81,7 @@ def least_order_texts(comparison: Comparison, quotes: Iterable[Quote]) -> Iterat
     Parameters
     ----------
     quotes : those that count for what any design buys.
+    told : offers of which another text tells whom they put first.
     """
     one = comparison.candidates[comparison.chosen]
     for counts in quotes:
@@ -87,6 +90,7 @@ def least_order_texts(comparison: Comparison, quotes: Iterable[Quote]) -> Iterat
             if found is None:
                 continue
             best = _best_at(comparison, offer, counts)
+            best = comparison.chosen if offer in told else best
             is_less = -found.change_usd > LEAST_SAVED * one.bill.total_usd
             if is_less or best != comparison.chosen:
                 first = comparison.letters[best]

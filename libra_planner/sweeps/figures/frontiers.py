@@ -36,17 +36,41 @@ def ties(values: Array) -> NDArray[np.intp]:
     return ranks
 
 
+def preference(is_broken: Mask, usd: Array, row: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Which of designs that are equal in all that ranks them is named: their order, shape (n,).
+
+    Those come first that break no rule on cost, then the least bill up to :func:`ties`, then the
+    lowest row.
+
+    Parameters
+    ----------
+    is_broken : whether the bill of a design breaks a rule, shape (n,).
+    usd : bills, large where nobody knows them, shape (n,).
+    row : numbers of rows, shape (n,).
+
+    Examples
+    --------
+    >>> bills = np.array([5.0, 5 - 1e-14, 4.0])
+    >>> preference(np.zeros(3, dtype=bool), bills, np.array([0, 1, 2]))
+    array([1, 2, 0])
+    """
+    places = np.empty(len(usd), dtype=np.intp)
+    places[np.lexsort((row, ties(usd), is_broken))] = np.arange(len(usd))
+    return places
+
+
 def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDArray[np.intp]:
     """Designs on the frontier of two figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time and cost up to :func:`ties`,
-    ``then``, exact cost, exact time and place, that is no dearer, up to :data:`SAME`. So none that
-    is kept is beaten exactly, but by one that is dearer in ``then``.
+    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, and
+    ``then``, that is no dearer, up to :data:`SAME`. So none that is kept is beaten by more than
+    rounding.
 
     Parameters
     ----------
     time, cost : of each design, 0 or more, shape (n,).
-    then : a figure that is to be small among designs of equal time and cost, shape (n,).
+    then : a figure that is to be small among designs of equal time and cost, shape (n,); without
+        it the first of them is kept.
 
     Returns
     -------
@@ -65,8 +89,8 @@ def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDAr
     >>> unbeaten_in_two(same, 5 * same, np.array([8.0, 7.0]))
     array([1])
     """
-    last = np.zeros_like(cost) if then is None else then
-    order = np.lexsort((time, cost, last, ties(cost), ties(time)))
+    last = np.arange(len(cost)) if then is None else then
+    order = np.lexsort((last, ties(cost), ties(time)))
     least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
     return order[cost[order] < least * (1 - SAME)]
 
@@ -120,12 +144,12 @@ def beaten_by(front_time: Array, front_cost: Array, time: Array, cost: Array) ->
     return np.asarray(cost >= least * (1 - SAME))
 
 
-def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
+def unbeaten(time: Array, cost: Array, fim: Array, then: Array | None = None) -> NDArray[np.intp]:
     """Designs on the frontier of three figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM,
-    exact cost and time, and place, that is no worse in cost and FIM, up to :data:`SAME` of each. So
-    none that is kept is beaten exactly. A design without FIM has nothing out of balance: it beats
+    A design is beaten by one before it, in the order of time, cost and FIM up to :func:`ties`, and
+    ``then``, that is no worse in cost and FIM, up to :data:`SAME` of each. So none that is kept is
+    beaten by more than rounding. A design without FIM has nothing out of balance: it beats
     as one of FIM 0 does, and is beaten by what is no worse in time and cost alone. The designs so
     far that no other one beats in cost and FIM are a staircase, so that each costs a bisection:
     O(n log n) in all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of
@@ -134,6 +158,7 @@ def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
     Parameters
     ----------
     time, cost, fim : of each design, 0 or more, shape (n,); ``fim`` nan where a design has none.
+    then : as :func:`unbeaten_in_two` has it.
 
     Returns
     -------
@@ -147,7 +172,8 @@ def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
     array([0, 1, 3])
     """
     balance = np.nan_to_num(fim)
-    order = np.lexsort((time, cost, balance, ties(cost), ties(time)))
+    last = np.arange(len(cost)) if then is None else then
+    order = np.lexsort((last, ties(balance), ties(cost), ties(time)))
     costs: list[float] = []
     fims: list[float] = []  # Falls as costs rise.
     kept = []

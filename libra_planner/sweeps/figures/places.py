@@ -24,36 +24,56 @@ class Placed(NamedTuple):
     best: NDArray[np.intp]
 
 
+def with_ties(source: str, names: Sequence[str]) -> str:
+    """SQL for rows with the rank of each figure among their like, as ``frontiers.ties`` has it.
+
+    Parameters
+    ----------
+    source : SQL of rows with ``like_``, ``row_`` and the figures.
+    names : of the figures; the rank of ``x_`` is ``x_tie_``.
+    """
+    among = {x: f"PARTITION BY like_ ORDER BY {x}, row_" for x in names}
+    same = 1 + frontiers.SAME
+    steps = (
+        f"CASE WHEN {x} > lag({x}) OVER ({own}) * {same} THEN 1 ELSE 0 END AS {x}step_"
+        for x, own in among.items()
+    )
+    ranked = (
+        f"sum({x}step_) OVER ({own} ROWS UNBOUNDED PRECEDING) AS {x}tie_"
+        for x, own in among.items()
+    )
+    return f"SELECT *, {', '.join(ranked)} FROM (SELECT *, {', '.join(steps)} FROM ({source}))"
+
+
 def ranks(among: Sequence[str], rank: str, equal: tuple[str, str, str], which: str) -> str:
     """SQL for the place of every design among its like: ranked_row_, ranked_place_.
 
-    Ranks that rounding alone tells apart are equal, as ``frontiers.ties`` has them; then the
-    cheaper design comes first, of equally cheap ones the faster. Of equal ones those come first
-    whose bill keeps their rules, then the cheaper by the plan.
+    Figures that rounding alone tells apart are equal, as ``frontiers.ties`` has them. Of equal
+    ranks the cheaper design comes first, of equally cheap ones the faster. Of equal ones their
+    order is that of ``frontiers.preference``.
 
     Parameters
     ----------
     among : SQL of what designs have in common that are ranked together.
     rank : SQL of what is to be small.
-    equal : SQL of what is to be small next: cost or time, whether a rule is broken, and the
-        plan's cost.
+    equal : SQL of what is to be small next: cost or time, whether a rule is broken, and the bill.
     which : SQL of the designs that have a place.
     """
     then, broken, last = equal
-    numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
+    like = f"dense_rank() OVER (ORDER BY {', '.join(among)})"
+    figures = (
+        f"SELECT row AS row_, {rank} AS rank_, {then} AS then_, {last} AS last_, "
+        f"{broken} AS broken_, {like} AS like_ FROM designs WHERE {which}"
+    )
     return (
-        f"SELECT ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY tie_, then_, "
-        f"broken_, last_, ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER "
-        f"({numbers} ROWS UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > "
-        f"lag(rank_) OVER ({numbers}) * (1 + {frontiers.SAME}) THEN 1 ELSE 0 END AS step_ FROM "
-        f"(SELECT row AS ranked_row_, {rank} AS rank_, {then} AS then_, {last} AS last_, "
-        f"{broken} AS broken_, dense_rank() OVER (ORDER BY {', '.join(among)}) AS like_ "
-        f"FROM designs WHERE {which})))"
+        "SELECT row_ AS ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY rank_tie_, "
+        "then_tie_, broken_, last_tie_, row_) AS ranked_place_ FROM "
+        f"({with_ties(figures, ('rank_', 'then_', 'last_'))})"
     )
 
 
 def placed(
-    connection: Any, figures: Sequence[str], which: str, *, like: str, last: str
+    connection: Any, figures: Sequence[str], which: str, *, like: str, equal: tuple[str, str]
 ) -> list[Placed]:
     """Designs of each work, and which of them no other one beats in two or three figures.
 
@@ -63,14 +83,12 @@ def placed(
     figures : SQL of time, cost and, where it counts, FIM.
     which : SQL of the designs that have a place.
     like : SQL of the axes that change what is trained.
-    last : SQL of what is to be small among designs of equal figures.
+    equal : SQL of whether a rule is broken, and of the bill: what ``frontiers.preference`` takes.
     """
-    work, then = (f"dense_rank() OVER (ORDER BY {one})" for one in (like, last))
-    wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, then])]
-    # Of designs that are equal in all of it the first is kept.
+    wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, equal[1]])]
     query = (
-        f"SELECT row, {work} AS like_, {', '.join(wanted)} FROM designs "
-        f"WHERE {which} ORDER BY figure_{len(figures)}, row"
+        f"SELECT row, dense_rank() OVER (ORDER BY {like}) AS like_, {equal[0]} AS broken_, "
+        f"{', '.join(wanted)} FROM designs WHERE {which} ORDER BY row"
     )
     found = connection.execute(query).fetchnumpy()
     arrays = [
@@ -78,11 +96,11 @@ def placed(
     ]
     kept = []
     for one in np.unique(found["like_"]):
-        own = [array[places := found["like_"] == one] for array in arrays]
-        best = (
-            frontiers.unbeaten(*own[:3]) if len(figures) == 3 else frontiers.unbeaten_in_two(*own)
-        )
-        kept.append(Placed(found["row"][places], own, best))
+        *own, usd = [array[places := found["like_"] == one] for array in arrays]
+        row = found["row"][places]
+        then = frontiers.preference(found["broken_"][places], usd, row)
+        unbeaten = frontiers.unbeaten if len(figures) == 3 else frontiers.unbeaten_in_two
+        kept.append(Placed(row, own, unbeaten(*own, then)))
     return kept
 
 

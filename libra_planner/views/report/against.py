@@ -14,7 +14,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import broken_texts
 from libra_planner.procurement.run import HOUR_S
-from libra_planner.procurement.terms.lead_times import lead_time, longest
+from libra_planner.procurement.terms.lead_times import lead_time, longest, sooner
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.report.bills import group_cell, lines_sum, words_of_kind
@@ -324,7 +324,7 @@ def considered_payload(comparison: Comparison) -> list[dict[str, Any]]:
             "ranked_step_time_s": one.step_time_s,
             "time_change_fraction": None if times is None else _ratio(times, i, best),
             "work_per_usd_change_fraction": None if times is None else _ratio(worth, best, i),
-            **_lead_payload(one),
+            **_lead_payload(comparison, i),
             "remarks": [*remarks(comparison, i)],
         }
         for i in comparison.order
@@ -332,12 +332,15 @@ def considered_payload(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _lead_payload(one: Candidate) -> dict[str, Any]:
-    found = lead_time(one)
+def _lead_payload(comparison: Comparison, i: int) -> dict[str, Any]:
+    found, other = lead_time(comparison.candidates[i]), sooner(comparison, i)
     return {
         "longest_lead_days": found.n_lead_days,
         "longest_lead_part": found.part or None,
         "unknown_lead_parts": list(found.unknown),
+        "sooner_seller": other.offer.seller if other else None,
+        "sooner_change_usd": float(other.change_usd) if other else None,
+        "sooner_longest_lead_days": other.then.n_lead_days if other else None,
     }
 
 

@@ -41,7 +41,7 @@ from libra_planner.procurement.readiness import (
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
-from libra_planner.procurement.terms.lead_times import later_text, lead_time
+from libra_planner.procurement.terms.lead_times import later_text, lead_time, sooner
 from libra_planner.units import format_time, format_usd, short_usd, unit_price_text
 from libra_planner.views.cells import round_usd
 from libra_planner.views.cluster import free_ports_text
@@ -377,6 +377,8 @@ def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
     if found.n_lead_days is not None:
         but = f"; nobody says that of {_listed(found.unknown)}" if found.unknown else ""
         yield f"The longest lead time is {found.n_lead_days} days ({found.part}){but}."
+        if other := sooner(comparison, comparison.chosen):
+            yield f"{other.text}."
     if text := later_text(comparison):
         yield f"{text}."
 

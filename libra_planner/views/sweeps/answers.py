@@ -9,6 +9,7 @@ from typing import Any
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import (
+    AS_BILLED,
     COST,
     NONE,
     OBJECTIVE,
@@ -201,14 +202,15 @@ def _columns(
 ) -> Iterator[tuple[str, Column]]:
     """Columns by their names in the answer, in the order of the screen."""
     if any(name.startswith(_BEST) for name in names):  # Of groups: as they are.
+        is_billed = any(name.startswith(f"{_BEST}billed_") for name in names)
         for name in names:
-            yield name, _of_group(name, axes, plan_cost)
+            yield name, _of_group(name, axes, plan_cost, is_billed=is_billed)
         return
     for one in on_screen(names, axes, plan_cost):
         yield one.name, one
 
 
-def _of_group(name: str, axes: Sequence[str], plan_cost: str) -> Column:
+def _of_group(name: str, axes: Sequence[str], plan_cost: str, *, is_billed: bool) -> Column:
     """A column of groups: money is that of the best row, and the least of all its rows."""
     if name in axes and name != OBJECTIVE:
         return replace(column_named(name), heading=name, text=as_in_file)
@@ -216,6 +218,8 @@ def _of_group(name: str, axes: Sequence[str], plan_cost: str) -> Column:
     own = column_named(name.removeprefix(start))
     if own.name == COST:
         own = replace(own, heading=plan_cost)
+    if own.name == PER_DOLLAR and is_billed:
+        own = replace(own, heading=AS_BILLED)
     if start == _BEST and own.name == OVER_RULE:
         return replace(own, heading="breaks its rule by", text=_broken)
     words = {_BEST: "its " if own.name in (COST, _BILL, PER_DOLLAR) else "best ", _LEAST: "least "}

@@ -182,7 +182,8 @@ def _numbers(results: Results, name: str) -> Column:
         expected = "expected an axis of the sweep, or a column of numbers"
         fix = closest(name, dict.fromkeys([*results.axes, *known]))
         raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--y")))
-    return on_screen([name], [], results.plan_cost)[0]
+    shown = on_screen(results.columns, [], results.plan_cost)
+    return next(one for one in shown if one.name == name)
 
 
 def _best_values(results: Results, x: str, column: Column, work: Work) -> list[dict[str, Any]]:

@@ -10,12 +10,13 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OVER_RULE, OVER_SERVER, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
-from libra_planner.sweeps.figures.frontiers import unbeaten_in_two
+from libra_planner.sweeps.figures.frontiers import preference, unbeaten_in_two
 from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
 from libra_planner.views.sweeps.nearness import far_designs
 from libra_planner.views.sweeps.values import (
@@ -309,26 +310,23 @@ class Points:
     def _front(self, places: list[int]) -> list[int]:
         time = np.array([self.rows[i][self.time] for i in places], dtype=np.float64)
         cost = np.array([self.rows[i][self.cost] if self.cost else 0.0 for i in places], np.float64)
-        last = [self._last(i) for i in places]
-        then = np.unique(last, axis=0, return_inverse=True)[1].ravel().astype(np.float64)
-        return [places[i] for i in unbeaten_in_two(time, cost, then)]
+        return [places[i] for i in unbeaten_in_two(time, cost, self._order[places])]
 
-    def _last(self, i: int) -> tuple[bool, float]:
-        """What decides between designs of equal costs and times: rules that a bill breaks first.
-
-        Then the plan's own cost, or beside that the bill.
-        """
-        other = "cost_usd" if self.cost == "bill_usd" else "bill_usd"
-        is_known = bool(self.rows) and other in self.rows[0]
-        usd = self.rows[i].get(other) if is_known else 0.0
-        return self.breaks_rule(i), math.inf if usd is None else usd
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """Which of equal designs is named, as all views of a sweep have it."""
+        broken = np.array([self.breaks_rule(i) for i in range(len(self.rows))], dtype=np.bool_)
+        bills = (row.get("bill_usd") for row in self.rows)
+        usd = np.array([math.inf if one is None else one for one in bills], dtype=np.float64)
+        numbers = [row.get(ROW, i) for i, row in enumerate(self.rows)]
+        return preference(broken, usd, np.array(numbers, dtype=np.int64))
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
         products = [self.rows[i][self.time] * self.rows[i][self.cost] for i in front]
         least = min(products) * (1 + SAME)
         tied = (i for i, product in zip(front, products, strict=True) if product <= least)
-        return min(tied, key=lambda i: (self.rows[i][self.cost], self._last(i), i))
+        return min(tied, key=lambda i: (self.rows[i][self.cost], self._order[i]))
 
     def roles(self, front: Sequence[int]) -> dict[int, list[str]]:
         """The designs of a frontier that people look for, and what each is the best in."""
