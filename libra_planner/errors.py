@@ -209,6 +209,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
+def got_several(n: int, name: str) -> str:
+    """How many were found.
+
+    >>> got_several(1, "cell"), got_several(1200, "value")
+    ('got 1 cell', 'got 1,200 values')
+    """
+    return f"got {n:,} {name}{'s' * (n != 1)}"
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """A did-you-mean clause, naming the close match or else all known names.
 

@@ -54,7 +54,13 @@ def near_files(path: Path) -> list[str]:
         names = sorted(one.name for one in os.scandir(path.parent) if one.is_file())
     except OSError:
         return []
-    return [str(path.parent / name) for name in close_names(path.name, names)[:_MOST_NEAR]]
+    near = [name for name in close_names(path.name, names) if _is_alike(Path(name), path)]
+    return [str(path.parent / name) for name in near[:_MOST_NEAR]]
+
+
+def _is_alike(other: Path, path: Path) -> bool:
+    """Whether names are alike without their endings, too."""
+    return bool(close_names(path.stem, [other.stem]))
 
 
 _MOST_NEAR = 3

@@ -35,7 +35,7 @@ from libra_planner.studies.checks import LinkAnswer, LinkQuestion, checked_desig
 from libra_planner.studies.designs import ChosenDesign
 from libra_planner.units import format_time
 from libra_planner.views import check as view
-from libra_planner.views.cells import Block
+from libra_planner.views.cells import Block, escape
 from libra_planner.views.failures import failures_blocks, study_payload
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload, trace_blocks, trace_payload
 from libra_planner.views.plan import as_checked
@@ -199,7 +199,8 @@ class Check(_OnLinks):
         hot = trace_blocks(answer.traced)
         if answer.hot is not None:
             hot = hotspot_blocks(self.report, answer.hot, **self._wanted)
-        yield from view.check_blocks(answer.checked, hot, brief=brief)
+        failed = self._with_failures.removeprefix("; ")
+        yield from view.check_blocks(answer.checked, hot, brief=brief, failed=escape(failed))
         yield from failures_blocks(answer.failures, self._failed, n_worst=self.n_busiest)
         yield from links_blocks(answer.found)
 

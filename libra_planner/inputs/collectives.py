@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from libra_planner import allowed
-from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse
+from libra_planner.errors import Fault, Place, SpecError, closest, got_several, located, refuse
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.reading.tables import csv_rows, repeated_columns
@@ -283,8 +283,8 @@ def _per_dimension(one: Given, topology: Topology | None, *, single: bool) -> li
     expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
     how = "spaces" if one.in_file else "commas"
     fix = f"separate them by {how}, innermost first"
-    n = "1 value" if len(parts) == 1 else f"{len(parts)} values"
-    raise SpecError(Fault(f"got {n} ({one.text!r})", expected, fix))
+    got = got_several(len(parts), "value")
+    raise SpecError(Fault(f"{got} ({one.text!r})", expected, fix))
 
 
 def _bandwidths(one: Given, topology: Topology | None) -> tuple[float, ...]:
@@ -395,7 +395,7 @@ def _row(
     """Values of one row: its cells where they are not blank, else the defaults."""
     if len(cells) != len(columns):
         expected = f"expected {len(columns)}, as the first line has"
-        raise SpecError(Fault(f"got {len(cells)} cells", expected, "", "", place))
+        raise SpecError(Fault(got_several(len(cells), "cell"), expected, "", "", place))
     cells_by_name = zip(columns, map(str.strip, cells), strict=True)
     own = {n: Given(cell, place, n) for n, cell in cells_by_name if n in COLUMNS and cell}
     given = {**defaults, **own}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from libra_planner.errors import Fault, Place, refuse, shown
+from libra_planner.errors import Fault, Place, got_several, refuse, shown
 from libra_planner.files import read_text
 from libra_planner.step.collectives.measured import ETHERNET, sent_bytes
 from libra_planner.workload.operations import CollectiveKind
@@ -198,7 +198,7 @@ class _Reader:
         names = self.columns
         wrong = next((i for i, name in enumerate(names) if name in _WRONG), len(names) - 1)
         if "time" not in names or len(words) <= wrong:
-            got, fix = f"got {len(words)} cells", "let one rank print at a time"
+            got, fix = got_several(len(words), "cell"), "let one rank print at a time"
             self._note(place, got, f"expected {len(names)}: {' '.join(names[: wrong + 1])}", fix)
             return
         cells = [words[names.index(name)] for name in ("size", "time", "algbw", "busbw")]

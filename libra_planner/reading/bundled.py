@@ -256,9 +256,10 @@ def _unknown(name: str, kinds: Sequence[str]) -> Fault:
     if wrong:
         got = f"got the name of a bundled {_KINDS[wrong[0]].what}"
         return Fault(got, f"expected a {what}", _TAKEN.get(wrong[0], ""), "", Place(name))
-    files = [file for file in os.listdir() if file.endswith(_KINDS[kinds[0]].ending)]
+    ending = _KINDS[kinds[0]].ending
+    files = [file for file in os.listdir() if file.endswith(ending)]
     known = [*(one for kind in kinds for one in names(kind)), *sorted(files)]
-    near = _near(name, known)
+    near = [f"{name}{ending}"] if f"{name}{ending}" in files else _near(name, known)
     fix = f"did you mean {' or '.join(near)}?" if near else f"see libra-planner list {kinds[0]}"
     run, _, row = name.rpartition(":")
     if kinds[0] in PLANS and row.isdigit() and os.path.isdir(run):

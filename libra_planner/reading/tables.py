@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, Place, SpecError, closest, more_faults, shown
+from libra_planner.errors import Fault, Place, SpecError, closest, got_several, more_faults, shown
 from libra_planner.files import MAX_BYTES, read_text
 
 MOST_BYTES = 1_000_000_000
@@ -160,7 +160,7 @@ def read_table(
             ragged.append(line)
             lengths.append(len(cells))
     faults, expected = TableFaults(file), f"expected {len(columns)}, as the first line has"
-    faults.add(np.array(ragged), lambda i: Fault(f"got {lengths[i]} cells", expected))
+    faults.add(np.array(ragged), lambda i: Fault(got_several(lengths[i], "cell"), expected))
     by_name = {name: flat[i :: len(columns)] for i, name in enumerate(columns)}
     return Table(by_name, np.array(lines, dtype=np.int64), faults)
 
@@ -247,7 +247,9 @@ def read_carried_table(
     for at, cells in lines:
         if len(cells) != len(columns):
             expected = f"expected {len(columns)}, as the first line has"
-            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
+            faults.append(
+                Fault(got_several(len(cells), "cell"), expected, place=Place(str(path), at))
+            )
     if faults:
         raise SpecError(*faults)
     rows = tuple(tuple(cells) for _, cells in lines)

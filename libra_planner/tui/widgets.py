@@ -187,13 +187,13 @@ class StatusLine(Static):
         """Bring the words up to date."""
         running = self._running_labels()
         if running:
-            text = f"{running[-1]} ...{self._progress.get(running[-1], '')}  (x cancels)"
+            text = f"{running[-1]} (x cancels) ...{self._progress.get(running[-1], '')}"
         else:
             text = self._said if self._holds() else ""
         self._progress = {name: far for name, far in self._progress.items() if name in running}
         if text != self._seen:
             self._seen = text
-            self.update(Text(text, no_wrap=True), layout=False)
+            self.update(Text(text, no_wrap=True, overflow="ellipsis"), layout=False)
 
 
 class KeyBar(Widget):

@@ -218,14 +218,17 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
 
 
 def check_blocks(
-    checked: CheckedPlan, hot: Iterable[Block], *, brief: bool = False
+    checked: CheckedPlan, hot: Iterable[Block], *, brief: bool = False, failed: str = ""
 ) -> Iterator[Block]:
     """Headline, step times, dimensions, parts, phases, what loses most, notes.
 
-    The brief form leaves out what single collectives, layers, links and parts are told of.
+    The brief form leaves out what single collectives, layers, links and parts are told of;
+    ``failed`` is the step with what fails, of which the tables do not tell.
     """
     report = checked.report
     yield from _headline(checked)
+    if failed:
+        yield f"These figures are of whole links; {failed} (at the end)"
     yield from ("", step_time_table(_step_times(checked)), spread.costs_line(report))
     yield from headroom_lines(checked.links.problem, report)
     yield from plan.band_lines(checked.links.problem, report.band_s)

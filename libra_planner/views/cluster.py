@@ -211,12 +211,13 @@ def cluster_blocks(
     rails_usd: float | None = None,
     groups: tuple[ClusterNetwork, float] | None = None,
     racks: tuple[ClusterNetwork, float] | None = None,
+    nic: str = "",
 ) -> Iterator[Block]:
     """The network as a picture from the cores down, what it is made of, and how it grows.
 
     Where separate rails (``rails_usd``) save much, that stands first, else last. ``groups`` is the
     network of equal groups and its cost, where it is another, and ``racks`` that of leaves for all
-    NICs of their hosts.
+    NICs of their hosts. ``nic`` is the speed as it was asked.
     """
     order = network.order
     yield _title(order)
@@ -242,7 +243,7 @@ def cluster_blocks(
     if bill.tax_fraction:
         taxed = format_usd(float(bill.with_tax_usd))
         yield f"With {100 * bill.tax_fraction:.4g}% tax [bold]{taxed}[/]"
-    yield from (f"Note: {words}" for words in bits_words(order.nic_Bps))
+    yield from (f"Note: {words}" for words in bits_words(order.nic_Bps, written=nic))
     if order.n_planes > 1:
         yield f"{order.n_planes} planes: {planes_text(order.nic_Bps, order.n_planes)}"
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():

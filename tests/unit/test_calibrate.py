@@ -179,7 +179,7 @@ ROW = "    65536         16384     float     sum      -1    159.4    0.41    0.7
     ("text", "options", "words"),
     [
         (re.sub("159.4.*", "159.4", Path(A3).read_text()), NICS, ":46: got 6 cells"),
-        (re.sub("16384     float .*", "", Path(A3).read_text()), NICS, ":46: got 1 cells"),
+        (re.sub("16384     float .*", "", Path(A3).read_text()), NICS, ":46: got 1 cell,"),
         (Path(A3).read_text().replace("#       size", "# bytes"), NICS, ":33: got a row"),
         (wrong(ROW, f"{ROW[:-1]}3"), NICS, ":46: got 3 wrong results"),
         (wrong("159.4", "  0.0"), NICS, ":46: got a time of 0"),

@@ -455,7 +455,11 @@ def test_a_share_of_the_cables_fails_rounded_up(share: str, n: str, small, run) 
     one = ("check", small(), "--policy", "spray", "--seeds", "2", "--fail-links")
     found, counted = (run(*one, x, "--json").payload["failures"] for x in (share, n))
     assert found == counted
-    assert f"With {share} of the cables failed, 2 cases" in run(*one, share).out
+    text = run(*one, share).out
+    assert f"With {share} of the cables failed, 2 cases" in text
+    head = " ".join(text.partition("Step time\n")[0].split())
+    assert f"These figures are of whole links; with {share} of the cables failed" in head
+    assert "whole links;" not in run("check", small(), "--policy", "spray").out
     wrong = run(*one, "0%")
     assert wrong.code == 2
     assert (

@@ -178,6 +178,12 @@ def test_a_nic_of_bytes_where_bits_are_sold_is_asked_about(
     assert (f"{said}; for NICs of 400" in " ".join(capsys.readouterr().out.split())) == is_said
 
 
+def test_a_nic_of_bits_that_nobody_sells_is_no_slip_of_the_unit(run) -> None:
+    said = run("fabric", "--hosts", "64", "--nic", "1600Gbps").out
+    assert "200.00 GB/s are 1600 Gbit/s, and the fastest NIC" in said
+    assert "for NICs of 200 Gbit/s" not in " ".join(said.split())
+
+
 def test_text_and_json_agree(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fabric", "--hosts", "512", "--nic", "400Gbps", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -43,6 +43,9 @@ def test_a_file_in_the_working_directory_comes_before_a_bundled_one(plan, monkey
     [
         ("optimize 08_rail", "08_rail: got no such file, .*; did you mean 08_rails?"),
         ("optimize mine", "mine: got no such file, .*; did you mean mine.yaml?"),
+        ("optimize d", "d: got no such file, .*; did you mean d.yaml?"),
+        ("optimize zzz.yaml", "zzz.yaml: got no such file, expected one; check the path"),
+        ("optimize min.yaml", "min.yaml: got no such file, expected one; did you mean mine.yaml?"),
         ("optimize zzz", "; see libra-planner list examples"),
         ("optimize 10_budgets", "got the name of a bundled sweep, expected a plan"),
         ("sweep plan 01_gpt3_4d", "got the name of a bundled plan, expected a sweep"),
@@ -55,6 +58,7 @@ def test_a_file_in_the_working_directory_comes_before_a_bundled_one(plan, monkey
 def test_wrong_names_get_a_suggestion(arguments, message, run, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").touch()
+    (tmp_path / "d.yaml").touch()
     result = run(*arguments.split())
     assert (result.code, result.out) == (2, "")
     before, _, after = message.rpartition(".*")

@@ -213,6 +213,7 @@ def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
         (("--model", "resnet50"), "--model: got resnet50"),
         (("--model", "nosuch.yaml"), "nosuch.yaml: got no such file"),
         (("--fabric", "foo"), "--fabric: got the fabric 'foo'"),
+        (("--fabric", "8x400"), "or the NICs of a node; write 8x400Gbps"),
         (("--library", "foo"), "--library: got 'foo'"),
         (("--dtype", "fp4"), "--dtype: got fp4 on h100-sxm"),
         (("--tp", "3", "--gpus", "24"), "--tp: got tp 3, expected a divisor of the 64 heads"),

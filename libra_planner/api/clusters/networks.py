@@ -74,6 +74,7 @@ class Network(Shown):
         ``None`` where it is the same, or there is none.
     racks : the network whose leaves serve all NICs of their hosts, and its cost, of one whose rails
         have leaves of their own.
+    nic : speed of a NIC as it was asked.
     """
 
     network: ClusterNetwork
@@ -84,6 +85,7 @@ class Network(Shown):
     rails_usd: float | None = None
     groups: tuple[ClusterNetwork, float] | None = None
     racks: tuple[ClusterNetwork, float] | None = None
+    nic: str = ""
 
     @property
     def cost_usd(self) -> float:
@@ -100,7 +102,7 @@ class Network(Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""
         found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
-        yield from cluster_blocks(*found, self.rails_usd, self.groups, self.racks)
+        yield from cluster_blocks(*found, self.rails_usd, self.groups, self.racks, self.nic)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""
@@ -153,7 +155,7 @@ def sized_network(
     priced = partial(_priced, shop=shop, n_per_fibre=transceivers_per_fibre, named=named)
     rails, groups = priced(_on_rails(order)), priced(grouped_network(found) or _in_groups(found))
     rails_usd, racks = rails[1] if rails else None, priced(_on_racks(order))
-    more = order.grown(1), quotes, rails_usd, groups, racks
+    more = order.grown(1), quotes, rails_usd, groups, racks, nic
     return Network(found, bill, transceivers_per_fibre, *more)
 
 

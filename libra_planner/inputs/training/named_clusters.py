@@ -81,7 +81,8 @@ def named_nics(text: str) -> Nics:
     except SpecError:
         got = f"got the fabric {text!r}"
         expected = "expected a cluster's name or the NICs of a node"
-        fix = closest(text, known) or "write e.g. 8x400Gbps; 'list clusters' has the names"
+        bare = _NICS.fullmatch(text)
+        fix = f"write {text.strip()}Gbps" if bare and bare[2].isdigit() else closest(text, known)
         raise SpecError(Fault(got, expected, fix, path="fabric")) from None
 
 

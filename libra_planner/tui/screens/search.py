@@ -53,7 +53,7 @@ _KEYS = (
     "step_time_s", "tokens_per_s", "mfu", "cost_usd", "bandwidth_GBps", "memory_GB",
 )  # fmt: skip
 """Of the columns behind the rank, in JSON."""
-_TAKES = "Enter takes a strategy into the plan, with its bandwidth; u takes it back"
+_TAKES = "Enter takes a strategy into the plan, with its bandwidth; u takes it back until a save"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -255,13 +256,14 @@ def _bits_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:
         yield f"{problem.topology.labels[dim]}: {words}"
 
 
-def bits_words(asked_Bps: float, of: str = "") -> Iterator[str]:
+def bits_words(asked_Bps: float, of: str = "", written: str = "") -> Iterator[str]:
     """That a speed is none that NICs have, but that of one in Gbit/s; mostly nothing.
 
     Parameters
     ----------
     asked_Bps : of a NIC, byte/s.
     of : whose it is.
+    written : by its user, if that is known: who wrote bits did not mean them as bytes.
 
     Examples
     --------
@@ -274,11 +276,16 @@ NICs of 400 Gbit/s write 50 GB/s
     speeds_Bps = _nic_speeds_Bps()
     meant = next((x for x in speeds_Bps if math.isclose(8 * x, asked_Bps, rel_tol=1e-9)), None)
     if meant is not None and asked_Bps > max(speeds_Bps) * _MORE:
+        fix = f"; for NICs of {gigabits_text(meant)} write {gigabytes_per_s(meant):g} GB/s"
         yield (
             f"{format_bandwidth(asked_Bps)} are {gigabits_text(asked_Bps)}{of}, and the fastest "
-            f"NIC of the parts catalogue has {gigabits_text(max(speeds_Bps))}; for NICs of "
-            f"{gigabits_text(meant)} write {gigabytes_per_s(meant):g} GB/s"
+            f"NIC of the parts catalogue has {gigabits_text(max(speeds_Bps))}"
+            f"{fix * (_IN_BITS.search(written) is None)}"
         )
+
+
+_IN_BITS = re.compile(r"(b|bit)(ps|/s)\s*$")
+"""How a speed ends that is written in bits; a byte is a large B, or spelt."""
 
 
 _SLOW_BPS = 50e9
