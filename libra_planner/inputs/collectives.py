@@ -283,7 +283,8 @@ def _per_dimension(one: Given, topology: Topology | None, *, single: bool) -> li
     expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
     how = "spaces" if one.in_file else "commas"
     fix = f"separate them by {how}, innermost first"
-    raise SpecError(Fault(f"got {len(parts)} values ({one.text!r})", expected, fix))
+    n = "1 value" if len(parts) == 1 else f"{len(parts)} values"
+    raise SpecError(Fault(f"got {n} ({one.text!r})", expected, fix))
 
 
 def _bandwidths(one: Given, topology: Topology | None) -> tuple[float, ...]:
