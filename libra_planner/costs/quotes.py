@@ -6,7 +6,7 @@ import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from libra_planner.errors import Place
 
@@ -62,6 +62,21 @@ class Listed(NamedTuple):
     high_usd: float
     farthest: float = FARTHEST
     of: str = ""
+
+
+def listed_part(part: Mapping[str, Any], low_usd: float, high_usd: float) -> Listed:
+    """What a catalogue lists for a part; of a server it is the price without its NPUs.
+
+    Parameters
+    ----------
+    part : as the catalogue's file has it.
+    low_usd, high_usd : ends of its price.
+    """
+    if part.get("kind") != "server":
+        return Listed(low_usd, high_usd)
+    without = "its NPUs" if (part.get("includes") or {}).get("nics") else "its NPUs and NICs"
+    of = f"a server without {without} (docs/howto/own-quotes.md)"
+    return Listed(low_usd, high_usd, FARTHEST_OF_LARGEST, of)
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from libra_planner.costs.currencies import currency_code
 from libra_planner.costs.prices import PriceBook
 from libra_planner.costs.quotes import (
-    FARTHEST,
     FARTHEST_OF_LARGEST,
     TAX,
     TIER_PARTS,
     Listed,
     Quote,
     cheapest,
+    listed_part,
     quote_warnings,
     unpriced_note,
 )
@@ -435,12 +435,6 @@ def _listed(parts: str) -> dict[str, Listed | None]:
     }
 
 
-def _server_text(part: Any) -> str:
-    """What the price of a server leaves out, and which page says how to write another one."""
-    without = "its NPUs" if (part.get("includes") or {}).get("nics") else "its NPUs and NICs"
-    return f"a server without {without} (docs/howto/own-quotes.md)"
-
-
 def _ends(part: Any, rates: Any) -> Listed | None:
     """Ends of a price as a catalogue has it; what is wrong with it is said where it is read."""
     try:
@@ -449,10 +443,7 @@ def _ends(part: Any, rates: Any) -> Listed | None:
         rate = 1.0 if currency == "USD" else float(rates[currency]["usd"])
         amount = price["amount"]
         low, high = price.get("low") or amount, price.get("high") or amount
-        is_server = part.get("kind") == "server"
-        farthest = FARTHEST_OF_LARGEST if is_server else FARTHEST
-        of = _server_text(part) if is_server else ""
-        return Listed(float(low) * rate, float(high) * rate, farthest, of)
+        return listed_part(part, float(low) * rate, float(high) * rate)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
