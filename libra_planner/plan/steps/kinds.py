@@ -48,7 +48,7 @@ def unsearchable(spec: models.PlanSpec, beside: Path) -> Iterator[Fault]:
         path = bundled.resolve("workloads", spec.workload, beside)
     except SpecError:  # The plan itself tells it.
         return
-    if not can_be_whole(path):
+    if path.exists() and not can_be_whole(path):
         fix = f"name a whole model, such as 'workload: {whole_model_like(path)}'"
         yield Fault(f"got {path.stem}, no whole transformer", expected, fix, "workload")
     if spec.training_loop is not None:

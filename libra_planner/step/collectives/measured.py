@@ -390,7 +390,7 @@ def told_faster_fraction(npu: str, kind: str, ranks: Ranks, size_bytes: float = 
     --------
     >>> node = Ranks(SCALE_UPS["B200"])
     >>> [round(told_faster_fraction("B200", "all-reduce", node, 2.0**n), 3) for n in (28, 29, 34)]
-    [0.0, 0.141, 0.146]
+    [0.0, 0.14, 0.146]
     """
     if (npu, kind, ranks.n) != TOLD_NODE or ranks.n_nodes > 1:
         return 0.0
