@@ -446,7 +446,8 @@ def vector_Bps(
     Raises
     ------
     SpecError
-        For both, none, what holds no numbers, or more GB/s than any NPU will have.
+        For both, none, what holds no numbers, a number below 0, or more GB/s than any NPU will
+        have.
     """
     import numpy as np
 
@@ -472,6 +473,9 @@ def vector_Bps(
         n_given = len(vector) if vector.ndim == 1 else 0
         count = f", {n_given} numbers" if n_given not in (0, 1, n) else ""
         raise SpecError(Fault(f"got {name}={given!r}{count}", expected, fix, function))
+    if wrong := np.flatnonzero(~(vector >= 0)).tolist():
+        got = f"got {name}={given!r}, {vector[wrong[0]]:g} at place {wrong[0]}"
+        raise SpecError(Fault(got, "expected 0 or more", "", function))
     if bandwidth_GBps is not None and (vector[np.isfinite(vector)] > _MOST_GBPS).any():
         got = f"got bandwidth_GBps={given!r}, at most {np.nanmax(vector):g} GB/s"
         in_GBps = ", ".join(f"{x / 1e9:g}" for x in vector.tolist())

@@ -22,7 +22,7 @@ from libra_planner.sweeps import results as sweeping
 from libra_planner.sweeps.effort.estimate import Estimate, estimate
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.probe import probe, read_sweep
-from libra_planner.sweeps.runner import Watch, run_sweep
+from libra_planner.sweeps.runner import Watch, kept_words, run_sweep
 from libra_planner.sweeps.spec import Sweep
 from libra_planner.sweeps.template import design_plan
 from libra_planner.units import format_bytes, format_time
@@ -322,9 +322,15 @@ def sweep(
         For a sweep that is not valid, or the directory of another one.
     TypeError
         For a plan in place of a path.
+    KeyboardInterrupt
+        Of the user's Ctrl-C, with how many parts are kept.
     """
     planned = _loaded(file, "sweep")
-    run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
+    try:
+        run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
+    except KeyboardInterrupt:
+        again = "call lp.sweep with the same arguments"
+        raise KeyboardInterrupt(kept_words(planned, directory, again)) from None
     return SweepResults.of(sweeping.Results.at(directory, None))
 
 

@@ -34,7 +34,6 @@ from libra_planner.views.cells import attributes
 
 if TYPE_CHECKING:
     from libra_planner.sweeps.runner import Progress, Watch
-    from libra_planner.sweeps.spec import Sweep
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
@@ -106,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
     """``sweep run``: solve what is missing."""
     with uncollected():
         from libra_planner.sweeps.probe import read_sweep
-        from libra_planner.sweeps.runner import run_sweep
+        from libra_planner.sweeps.runner import kept_words, run_sweep
 
     sweep, to = read_sweep(options.plan), options.output
     pool = {"n_workers": options.workers, "scheduler": options.scheduler}
@@ -114,7 +113,7 @@ def run(options: argparse.Namespace) -> None:
         with _watched(options) as watch:
             progress = run_sweep(sweep, to, **pool, watch=watch)
     except KeyboardInterrupt:
-        tell([_kept(sweep, to)], sys.stderr)
+        tell([kept_words(sweep, to, "run the same command again")], sys.stderr)
         raise
     if options.json_progress:
         _print_event("done", progress, seed=sweep.file.seed)
@@ -149,18 +148,6 @@ def _refuse_without_optimum(results: Results, options: argparse.Namespace) -> No
     said = f"{options.plan}: no design has an optimum: {counts}; {to} has all rows, and why"
     kinds = (kind for status, kind in _FAILURES if status in results.statuses)
     raise next(kinds, PlannerError)(said)
-
-
-def _kept(sweep: Sweep, to: str) -> str:
-    """What an interrupt leaves, and how to go on."""
-    from libra_planner.sweeps.store import RunDirectory
-
-    n, again = RunDirectory(Path(to)).n_parts_done, "run the same command again"
-    if n:
-        return f"{n:,} of {sweep.n_parts:,} parts are kept in {to}; {again} to go on."
-    size = sweep.file.designs_per_part
-    fewer = f"designs_per_part: {max(1, size // 10)} in the sweep keeps results more often"
-    return f"No part of {size:,} designs was done yet: {again} to begin anew; {fewer}."
 
 
 @contextmanager

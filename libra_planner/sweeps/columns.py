@@ -15,14 +15,13 @@ from typing import Any, Final
 from libra_planner.registry import Registry
 from libra_planner.sweeps.figures import values
 from libra_planner.sweeps.figures.inputs import refuse_inputs
-from libra_planner.sweeps.figures.number_units import UNITS, Unit
+from libra_planner.sweeps.figures.number_units import UNITS, Unit, unit_of
 from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain, short_objective
 
 ROW, OBJECTIVE, STATUS, MESSAGE, NOTES = "row", "objective", "status", "message", "notes"
 COST, EFFECTIVE = "cost_usd", "effective_step_time_s"
 OVER_RULE, OVER_SERVER = "bill_over_rule_usd", "bill_over_server_GBps"
 PER_DOLLAR, AS_BILLED = "tokens_per_s_per_MUSD", "billed tok/s/M$"
-BILLED_TOKENS = "billed_tokens_per_s"
 ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
 CHECKED, SEARCHED, ON_LINKS = "checked", "searched", "on links"
 BILLED, OF_WORK = "billed", "of_work"
@@ -106,9 +105,7 @@ class Column:
 
     @property
     def _unit(self) -> Unit:
-        if self.unit or self.is_text:
-            return UNITS[self.unit]
-        return next(unit for unit in UNITS.values() if self.name.endswith(unit.ending))
+        return UNITS[self.unit] if self.unit or self.is_text else unit_of(self.name)
 
     @property
     def unit_name(self) -> str:
@@ -269,9 +266,8 @@ def on_screen(
     varied = [name for name in (ROW, *axes) if name in names and name != OBJECTIVE]
     first = [Column(name, heading=name, text=as_in_file, n_cells=4) for name in varied]
     others = [column_named(name) for name in names if name not in varied]
-    headings = {COST: plan_cost}
-    if any(name.startswith("bill") for name in names):
-        headings[PER_DOLLAR] = AS_BILLED
+    is_billed = any(name.startswith("bill") for name in names)
+    headings = {COST: plan_cost} | ({PER_DOLLAR: AS_BILLED} if is_billed else {})
     others = [replace(x, heading=headings.get(x.name, x.heading)) for x in others]
     return first + sorted(others, key=lambda one: one.screen)
 
@@ -345,7 +341,7 @@ _add(
         ("step_time_s", "compute_s"), values.difference, is_late=True, heading="exposed", screen=6,
     ),
     Column(
-        BILLED_TOKENS, "tokens/s at the billed time: compare those with the bill",
+        "billed_tokens_per_s", "tokens/s at the billed time: compare those with the bill",
         ("tokens_per_step", "billed_step_time_s"), truediv, is_late=True, heading="billed tok/s",
         screen=6,
     ),

@@ -18,13 +18,11 @@ from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
-from libra_planner.sweeps.template import WORK_KEYS, names_at
+from libra_planner.sweeps.template import MAP, WORK_KEYS, names_at
 
-NEAR = places.NEAR
-"""Relative difference up to which a design is as good as the best for people."""
-
-SAME = frontiers.SAME
-"""Relative difference of a figure up to which a design is not worth its place."""
+NEAR, SAME = places.NEAR, frontiers.SAME
+"""Relative differences of a figure: up to the first a design is as good as the best for people, up
+to the second it is not worth its place."""
 
 
 CENT_USD = 0.01
@@ -115,6 +113,12 @@ class Results:
         """Files of results there."""
         self.manifest  # noqa: B018 - Says what is wrong with a directory that has none.
         return self.directory.n_parts_done
+
+    @property
+    def name(self) -> str:
+        """Of the sweep: that of its file, or where no file says it that of the directory."""
+        path, source = self.directory.path.resolve(), Path(self.manifest["source"])
+        return path.name if str(source) == MAP else source.stem
 
     @property
     def axes(self) -> list[str]:
@@ -384,8 +388,7 @@ class Results:
         """As :func:`places.ranks` has it."""
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
-        equal = then, self._breaks_rule, self.tie_column
-        return places.ranks(among, rank, equal, self.ranked)
+        return places.ranks(among, rank, (then, self._breaks_rule, self.tie_column), self.ranked)
 
     def pareto(self) -> Answer:
         """Designs that no other one of their work beats in time and cost, fastest first."""
@@ -539,8 +542,8 @@ class Results:
 
     def _rank(self) -> str:
         """What the smallest is the best of, by objective."""
-        cost = self.cost_column if self.cost_column in self.columns else ""
-        return places.rank(self.time_column, cost)
+        cost = self.cost_column
+        return places.rank(self.time_column, cost if cost in self.columns else "")
 
     def _shown(self) -> str:
         """Columns that people want to see of a design."""

@@ -256,3 +256,20 @@ def _named(sweep: Sweep) -> Iterator[str]:
         if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
             whole = slot_values(replace(slot, tiers=None), sweep.axes)
             yield from (name for value in whole for _, name in named_files(value))
+
+
+def kept_words(sweep: Sweep, directory: str | Path, again: str) -> str:
+    """What an interrupt of a sweep leaves, and how to go on.
+
+    Parameters
+    ----------
+    sweep : that was stopped.
+    directory : of its results.
+    again : how to start it again, in words.
+    """
+    n = RunDirectory(Path(directory)).n_parts_done
+    if n:
+        return f"{n:,} of {sweep.n_parts:,} parts are kept in {directory}; {again} to go on."
+    size = sweep.file.designs_per_part
+    fewer = f"designs_per_part: {max(1, size // 10)} in the sweep keeps results more often"
+    return f"No part of {size:,} designs was done yet: {again} to begin anew; {fewer}."

@@ -46,9 +46,6 @@ _SEARCHED_PER_PART = 8
 _BUILT_PER_PART = 100
 """Designs of a part that are routed or billed, dozens a second: little is lost of a stop."""
 
-_MAP = "sweep"
-"""How messages call a sweep that is a map."""
-
 _ROUNDS = 200
 """Draws of a random sample after which too few designs pass the filters."""
 
@@ -306,7 +303,9 @@ def load_sweep(path: Source, text: str | None = None, without: Container[str] = 
     >>> sweep.space.n, [axis.name for axis in sweep.axes]
     (74, ['objective', 'budget'])
     """
-    document = read_document(path, _MAP) if text is None else parse_document(text, str(path))
+    document = (
+        read_document(path, templates.MAP) if text is None else parse_document(text, str(path))
+    )
     if without and isinstance(document.value, dict):
         read = {key: value for key, value in document.value.items() if key not in without}
         document = replace(document, value=read)
@@ -353,7 +352,7 @@ def _named_columns(spec: SweepFile, *, varies_work: bool) -> list[cols.Column]:
     if any(one.is_of_bill for one in named):
         named = [*dict.fromkeys((*named, *cols.columns(cols.BILLED)))]
         if {"tokens_per_s", cols.PER_DOLLAR} <= {one.name for one in named}:  # They do not divide.
-            named = [*dict.fromkeys((*named, cols.COLUMNS[cols.BILLED_TOKENS]))]
+            named = [*dict.fromkeys((*named, cols.COLUMNS["billed_tokens_per_s"]))]
     return named
 
 

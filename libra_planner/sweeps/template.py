@@ -243,6 +243,9 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
 
 
 TOPOLOGY: Key = ("fabric", "topology")
+MAP = "sweep"
+"""How messages call a sweep that is a map: its source, as no file says it."""
+
 TIERS: Key = ("fabric", "tiers")
 
 _PLAN_KEYS = tuple(dict.fromkeys([*PlanSpec.model_fields, *GroupPlanSpec.model_fields]))

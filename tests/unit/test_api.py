@@ -33,6 +33,10 @@ def test_gigabytes_where_bytes_are_meant(plan) -> None:
         lp.SpecError, match=r"at most 3e\+11 GB/s.* bandwidth_GBps=\[300, 100, 75, 25\]"
     ):
         lp.evaluate(problem, bandwidth_GBps=[300e9, 100e9, 75e9, 25e9])
+    with pytest.raises(
+        lp.SpecError, match=r"^evaluate: got bandwidth_GBps=.*, -50 at place 1, exp"
+    ):
+        lp.evaluate(problem, bandwidth_GBps=[900, -50, 25, 25])
     assert lp.evaluate(problem, [300e9, 100e9, 75e9, 25e9]).step_time_s == pytest.approx(
         0.725217, abs=1e-6
     )
@@ -240,6 +244,24 @@ def test_a_sweep_is_a_dict_as_well_as_a_file(tmp_path) -> None:
     assert times == pytest.approx([lp.load_plan(PLAN, one).optimize().step_time_s for one in rules])
     with pytest.raises(lp.SpecError, match=r"^sweep: axes\.budget\.to: got nothing"):
         lp.sweep(given | {"axes": {"budget": {"from": 1}}}, tmp_path / "other")
+
+
+def test_a_sweep_that_is_stopped_says_what_it_keeps(tmp_path) -> None:
+    """A sweep that no file says has the name of its directory."""
+    swept = {
+        "base": "0e_rails_2to1",
+        "axes": {"nic": [25, 50]},
+        "set": {"constraints": ["leaf == {nic} GB/s", "taper(spine) == 2"]},
+        "designs_per_part": 1,
+    }
+
+    def stop(progress) -> None:
+        if progress.n_parts_done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"1 of 2 parts are kept in .*; call lp.sweep with"):
+        lp.sweep(swept, tmp_path / "own", watch=stop)
+    assert lp.sweep(swept, tmp_path / "own").name == "own"
 
 
 def test_results_of_a_sweep_say_how_many_have_which_status(tmp_path) -> None:

@@ -634,7 +634,7 @@ def _wired(*saved_usd: int, what: str = "rails") -> SimpleNamespace:
     ]
     worth = [float(x) * y for x, y in zip(prices, times_s, strict=True)]
     fields = {"times_s": times_s, "worth": worth, "criterion": "best per dollar"}
-    order = {"chosen": 2, "order": [2, 0, 1], "letters": ["A", "B", "C"]}
+    order = {"chosen": 2, "order": [2, 0, 1], "letters": ["A", "B", "C"], "eligible": {0, 1, 2}}
     return SimpleNamespace(candidates=designs, **fields, **order)
 
 

@@ -109,6 +109,10 @@ def test_an_order_is_in_the_currency_of_its_quotes(comparison, files) -> None:
     page = files["report.html"]
     assert "Design A: order of Switches GmbH" in page
     assert "Unit price, JPY" in page
+    for currency in ("USD", "EUR"):  # Two orders of one seller are told apart.
+        assert f"Design A: order of NPU Inc in {currency}" in page
+    places = [page.index(f"Bill of materials of design {x}") for x in "AB"]
+    assert (places[0] > places[1]) == (comparison.chosen == 1)  # The one to buy comes first.
 
 
 def _said(comparison) -> list[str]:

@@ -51,7 +51,8 @@ class Sheets:
         names |= {"MIN": min, "MAX": max, "IF": lambda holds, then, other: then if holds else other}
         names |= {"ABS": abs, "N": lambda value: value or 0, "NA": lambda: float("nan")}
         names |= {"ISNUMBER": lambda value: isinstance(value, float | int)}
-        names |= {"IFERROR": lambda value, _: value}
+        names |= {"IFERROR": lambda value, other: other if value != value else value}
+        names |= {"AND": lambda *values: all(values)}
         return eval(text, {"__builtins__": {}}, names)
 
     def _cells(self, sheet: str, reference: str) -> Any:
@@ -310,7 +311,7 @@ def test_libreoffice_finds_the_same_values(comparison, data, tmp_path, monkeypat
 def test_sheets_have_frozen_headings_and_formats(data) -> None:
     book = openpyxl.load_workbook(io.BytesIO(data))
     assert book.sheetnames == [
-        "Decision", "Charts", "Comparison", "Run", "Sensitivity", "Design A", "Design B", "Facility",
+        "Decision", "Charts", "Comparison", "Run", "Sensitivity", "Design B", "Design A", "Facility",
         "Assumptions", "Prices", "Origin",
     ]  # fmt: skip
     assert all(book[name].freeze_panes == "B4" for name in book.sheetnames[1:])
@@ -418,6 +419,25 @@ def test_a_price_above_another_sellers_is_told(tmp_path, part, price, is_dearer)
     own = own or "nic-400g"
     word = sheets.value(*_cell_of(sheets, "Prices", own, at))
     assert word == ("ANOTHER SELLER IS CHEAPER" if is_dearer else "the same seller")
+
+
+@pytest.mark.parametrize("part", ["switch-64x400g", "rack"])
+def test_a_price_that_is_taken_away_leaves_sellers_open(tmp_path, part) -> None:
+    """Also of a part that one seller offers: no total of the workbook is known then."""
+    (tmp_path / "q.csv").write_text(TWO_SELLERS)
+    plan, file = str(EXAMPLES / "reports" / "one_nic.yaml"), str(tmp_path / "q.csv")
+    found = compared_by(plan, "--prices", file, "--as-of", "2026-11-24")
+    sheets = Sheets(documents(found, ("xlsx",))["report.xlsx"])
+    sheet, address = _cell_of(sheets, "Prices", part, "D")
+    sheets.book[sheet][address].value = None
+    sheets.known.clear()
+    cells = [cell for cell in sheets.book["Decision"]["A"] if "SELLER" in str(cell.value)]
+    (said,) = (sheets.value("Decision", cell.coordinate) for cell in cells)
+    assert said.startswith("A price or a rate is missing")
+    heads = next(row for row in sheets.book["Prices"] if row[0].value == "Part")
+    (at,) = (cell.column_letter for cell in heads if cell.value == "At this price")
+    word = sheets.value(*_cell_of(sheets, "Prices", "switch-64x400g", at))
+    assert (word == "the same seller") == (part == "rack")
 
 
 def _printed_width(sheet) -> float:

@@ -24,7 +24,7 @@ from libra_planner.procurement.readiness import best_sprayed
 from libra_planner.step.bands import STEP_BANDS
 from libra_planner.units import short_usd
 from libra_planner.views import cells
-from libra_planner.views.report.against import against_table, tie_text
+from libra_planner.views.report.against import _speed, against_table, tie_text
 from libra_planner.views.report.basis import risk_section
 from libra_planner.views.report.compose import documents, report_payload
 from libra_planner.views.report.costs import cost_text
@@ -513,6 +513,21 @@ def test_a_design_that_breaks_its_rules_is_not_the_one_to_buy() -> None:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+@pytest.mark.parametrize(
+    ("time_s", "run_s", "said"),
+    [
+        (1.0, 1e6, "as fast"),
+        (1.0003, 1e6, "as fast (within 0.1%)"),
+        (1.002, 1e6, "0.2% slower (under 0.1 days of the run)"),
+        (1.002, 1e6 + 86400, "0.2% slower (1.0 days of the run)"),
+    ],
+)
+def test_a_time_that_is_hardly_another_one_is_told_without_zeros(time_s, run_s, said) -> None:
+    designs = [SimpleNamespace(run=SimpleNamespace(expected_s=x)) for x in (run_s, 1e6)]
+    found = SimpleNamespace(times_s=[time_s, 1.0], candidates=designs)
+    assert _speed(found, 0, 1) == said
+
+
 def _print(page: str, folder: Path, *arguments: str) -> int:
     """Pages that a browser prints of a page."""
     (folder / "one.html").write_text(page)
@@ -573,14 +588,34 @@ def test_a_browser_prints_ten_pages_at_most_and_a_phone_scrolls_only_down(
     assert width is not None
     assert int(width[1]) <= 390
     # What is wider than A4 between its margins makes all letters of the print smaller.
-    (tmp_path / "paper.html").write_text(sold.replace("@media print {", "@media all {"))
     (tmp_path / "sheet.html").write_text(PAPER)
-    found = re.search(
-        r"found (\d+) ([\d.]+)<", shown("--dump-dom", f"file://{tmp_path}/sheet.html")
-    )
-    assert found is not None
-    assert int(found[1]) <= A4_PIXELS
-    assert float(found[2]) >= 7
+    for wide in (sold, documents(_with_all_terms(tmp_path), ("html",))["report.html"]):
+        (tmp_path / "paper.html").write_text(wide.replace("@media print {", "@media all {"))
+        found = re.search(
+            r"found (\d+) ([\d.]+)<", shown("--dump-dom", f"file://{tmp_path}/sheet.html")
+        )
+        assert found is not None
+        assert int(found[1]) <= A4_PIXELS
+        assert float(found[2]) >= 7
+
+
+TERMS = """\
+item,price,currency,rate,seller,date,valid_until,part_number,lead_time_days,support,discount,moq,\
+payment_terms,incoterm,note
+h100-sxm,26500,,,Helios Systems,2026-11-10,2026-12-31,HX-H100,60,,,,30 days net,DAP Austin,H-771
+server-8npu,38000,,,Helios Systems,2026-11-10,2026-12-31,HX-8U,60,2500,4,10,30 days net,,H-771
+nic-400g,1420,,,Helios Systems,2026-11-10,2026-12-31,HX-N400,60,,,,,,
+switch-64x400g,41000,EUR,1.16,NorthNet GmbH,2026-11-12,2026-12-20,NN-64Q,126,3000,2,10,\
+60 days net,DAP Austin,offer N-19
+"""
+
+
+def _with_all_terms(folder: Path):
+    """Three designs with orders that have every column, in dollars and in euros."""
+    (folder / "terms.csv").write_text(TERMS)
+    rails = EXAMPLES / "0e_rails_2to1.yaml"
+    designs = (str(rails), f"{rails}@450,50,12.5", f"{rails}@450,25,12.5")
+    return compared_by(*designs, "--prices", str(folder / "terms.csv"), "--as-of", "2026-11-24")
 
 
 A4_PIXELS = 711

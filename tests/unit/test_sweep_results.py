@@ -1238,7 +1238,8 @@ PHONE = """<iframe src=page.html width=390 height=2000 onload='measure(this)'></
 function measure(frame) {
   const page = frame.contentDocument, box = page.getElementById('parallel'), svg = box.firstChild;
   const found = [page.scrollingElement.scrollWidth, box.scrollWidth - box.clientWidth,
-    svg.getAttribute('class'), svg.querySelectorAll('.name').length];
+    svg.getAttribute('class'), svg.querySelectorAll('.name').length,
+    ...[...svg.querySelectorAll('.soft')].map(one => one.textContent)];
   document.getElementById('found').textContent = 'found: ' + found.join(' ') + '.';
 }</script>"""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -1258,9 +1259,21 @@ def test_parallel_axes_lie_where_a_phone_has_no_room(directory: Path, tmp_path: 
     lp.sweep_results(directory).to_html(tmp_path / "page.html")
     (tmp_path / "frame.html").write_text(PHONE)
     dom = _in_browser(tmp_path / "frame.html")
-    [(width, beyond, shape, n_axes)] = re.findall(r"found: (\d+) (-?\d+) (\w*) (\d+)\.", dom)
+    [(width, beyond, shape, n_axes, ticks)] = re.findall(
+        r"found: (\d+) (-?\d+) (\w*) (\d+) (.*)\.", dom
+    )
     assert (int(width) <= 390, int(beyond), shape) == (True, 0, "tall")
     assert int(n_axes) >= 5
+    assert {"RI(16)_SW(16)", "RI(4)_RI(8)_SW(8)"} <= {*ticks.split()}
+
+
+def test_labels_below_a_figure_lie_where_they_have_room(directory: Path) -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure(layout="constrained").add_subplot()
+    draw(Results.at(directory), axes, "shape", None)
+    assert {one.get_rotation() for one in axes.get_xticklabels()} == {0.0}
+    assert "RI(4)_RI(8)_SW(8)" in [one.get_text() for one in axes.get_xticklabels()]
 
 
 FILTERS = """<script>addEventListener("load", () => {

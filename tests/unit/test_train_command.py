@@ -388,6 +388,8 @@ def test_a_name_without_its_flag(word: str, meant: str, run) -> None:
 
 def test_a_degree_that_is_proposed_divides_the_heads_too() -> None:
     """63 NPUs have no TP of 40 heads whose replicas divide 64 sequences."""
+    with pytest.raises(lp.SpecError, match=r"the 63 NPUs; write .*gpus 56 or 64"):  # Of no batch.
+        lp.train("llama3-70b", npu="h100-sxm", gpus=63, tp=8)
     with pytest.raises(lp.SpecError, match="the 63 NPUs; write gpus 32 or 64"):
         lp.train("llama2-13b", npu="h100-sxm", gpus=63, tp=8, global_batch=64)
     for gpus in (32, 64):

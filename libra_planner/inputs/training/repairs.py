@@ -76,10 +76,12 @@ def _of_any_replicas(degrees: Mapping[str, int], n_npus: int, judge: Judge) -> s
 
 
 def _with(run: TrainingRun, change: Mapping[str, int]) -> TrainingRun:
-    """The run with other degrees, or NPUs."""
+    """The run with other degrees, or NPUs; one without a batch with one that they all divide."""
     tp, cp = change.get("tp", run.tp), change.get("cp", run.cp)
     dp, pp = change.get("dp", run.dp), change.get("pp", run.pp)
-    return replace(run, tp=tp, cp=cp, dp=dp, pp=pp, gpus=change.get("gpus", run.gpus))
+    gpus = change.get("gpus", run.gpus)
+    batch = run.global_batch or (gpus or 1) * (run.microbatch or 1)
+    return replace(run, tp=tp, cp=cp, dp=dp, pp=pp, gpus=gpus, global_batch=batch)
 
 
 def _near(n_npus: int, n_each: int) -> Iterator[int]:

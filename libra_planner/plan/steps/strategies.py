@@ -266,18 +266,17 @@ def strategy_words(
 ) -> list[str]:
     """Degrees, batch, memory savings and overlap, for people to read.
 
-        Parameters
-        ----------
-        strategy, library : as they say.
-        has_loop : whether a loop says what hides, but for sends.
+    Parameters
+    ----------
+    strategy, library : as they say.
+    has_loop : whether a loop says what hides, but for sends.
 
-        Examples
-        --------
-        >>> from libra_planner.step.pipeline import batch_fault
-    from libra_planner.workload.defaults import LIBRARIES
-        >>> one = Strategy(tp=8, dp=4, pp=2, global_batch=64, zero=1)
-        >>> strategy_words(one, LIBRARIES["megatron-core"])[0]
-        'TP 8 x PP 2 x DP 4'
+    Examples
+    --------
+    >>> from libra_planner.workload.defaults import LIBRARIES
+    >>> one = Strategy(tp=8, dp=4, pp=2, global_batch=64, zero=1)
+    >>> strategy_words(one, LIBRARIES["megatron-core"])[0]
+    'TP 8 x PP 2 x DP 4'
     """
     m = strategy.n_microbatches
     parts = f"{m:,} microbatch{'es' * (m > 1)} of {strategy.microbatch}"

@@ -59,7 +59,9 @@ def preference(is_broken: Mask, usd: Array, row: NDArray[np.int64]) -> NDArray[n
     return places
 
 
-def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDArray[np.intp]:
+def unbeaten_in_two(
+    time: Array, cost: Array, then: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
     """Designs on the frontier of two figures that are to be small, fastest first.
 
     A design is beaten by one before it, in the order of time and cost up to :func:`ties`, and
@@ -86,7 +88,7 @@ def unbeaten_in_two(time: Array, cost: Array, then: Array | None = None) -> NDAr
     Of two that rounding tells apart in both, ``then`` decides.
 
     >>> same = np.array([1.0, 1 + 1e-15])
-    >>> unbeaten_in_two(same, 5 * same, np.array([8.0, 7.0]))
+    >>> unbeaten_in_two(same, 5 * same, np.array([8, 7]))
     array([1])
     """
     last = np.arange(len(cost)) if then is None else then
@@ -144,7 +146,9 @@ def beaten_by(front_time: Array, front_cost: Array, time: Array, cost: Array) ->
     return np.asarray(cost >= least * (1 - SAME))
 
 
-def unbeaten(time: Array, cost: Array, fim: Array, then: Array | None = None) -> NDArray[np.intp]:
+def unbeaten(
+    time: Array, cost: Array, fim: Array, then: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
     """Designs on the frontier of three figures that are to be small, fastest first.
 
     A design is beaten by one before it, in the order of time, cost and FIM up to :func:`ties`, and

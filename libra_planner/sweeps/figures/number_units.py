@@ -43,3 +43,17 @@ UNITS: Final = {
     "": Unit("", plain, 6),
 }
 """Units of columns: without one of its own, a column has what the end of its name says."""
+
+
+def unit_of(name: str) -> Unit:
+    """The unit that the end of a column's name says; of ``..._per_usd`` or ``..._per_s`` none.
+
+    >>> [unit_of(x).ending for x in ("network_usd", "tokens_per_s_per_usd", "joules_per_s", "x_s")]
+    ['_usd', '', '', '_s']
+    """
+    endings = (
+        unit
+        for unit in UNITS.values()
+        if name.endswith(unit.ending) and not (unit.ending and name.endswith(f"_per{unit.ending}"))
+    )
+    return next(endings)

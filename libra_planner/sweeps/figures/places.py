@@ -99,8 +99,13 @@ def placed(
         *own, usd = [array[places := found["like_"] == one] for array in arrays]
         row = found["row"][places]
         then = frontiers.preference(found["broken_"][places], usd, row)
-        unbeaten = frontiers.unbeaten if len(figures) == 3 else frontiers.unbeaten_in_two
-        kept.append(Placed(row, own, unbeaten(*own, then)))
+        time, cost, *fim = own
+        best = (
+            frontiers.unbeaten(time, cost, fim[0], then)
+            if fim
+            else frontiers.unbeaten_in_two(time, cost, then)
+        )
+        kept.append(Placed(row, own, best))
     return kept
 
 

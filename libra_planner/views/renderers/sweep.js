@@ -212,7 +212,7 @@ function scatter() {
   let n = 0;
   for (const [i, text] of front) {
     if (!spots.has(i) || taken.length >= spots.size + data.most_labels) continue;
-    const [x, y] = spots.get(i), w = 5.9 * text.length, sides = [];
+    const [x, y] = spots.get(i), w = wide(text) + 4, sides = [];
     for (const d of [8, 20, 34]) sides.push([-w / 2, -d], [d, 4], [-w / 2, d + 9], [-w - d, 4], [d, -d], [d, d + 9], [-w - d, -d], [-w - d, d + 9]);
     const free = sides.map(([a, b]) => [x + a, y + b - 10, x + a + w, y + b + 2]).filter(own => own[0] > m.l && own[2] < W && own[1] > 0 && own[3] < H - m.b && !taken.some(other => meets(own, other)));
     const own = free.find(one => !covers(one)) ?? (n < 3 ? free[0] : undefined);  // The first three are those that a reader looks for.
@@ -319,15 +319,16 @@ function upright(one, k, spot) {
   return [make("text", { class: "name", x, y: 12, "text-anchor": "middle" }, cut(one.short, 16), make("title", {}, one.label)),
     make("text", { class: "soft", x, y: 25, "text-anchor": "middle" }, one.unit), ...ticks(one, true).map(value)];
 }
-/** The same of one that lies: the name above it, values below it where they have room. */
+/** The same of one that lies: the name above it, values below it where they have room, its ends first. */
 function lying(one, k, spot, W) {
   const y = spot(k, 0)[1], list = [make("text", { class: "name", x: P.b, y: y - 12 }, cut([one.label, one.unit].filter(Boolean).join(", "), 44))];
-  let end = 0;
-  for (const [t, text] of ticks(one, true)) {
+  const [first, ...others] = ticks(one, true), lines = one.text ? [[], [], []] : [[]];  // Texts are long: more lines.
+  for (const [t, text] of [first, ...others.splice(-1), ...others].filter(Boolean)) {
     const short = cut(text, 24), half = wide(short) / 2, x = Math.min(W - half - 2, Math.max(half + 2, spot(k, t)[0]));
-    if (x - half < end + 6) continue;
-    list.push(make("text", { x, y: y + 16, class: "soft", "text-anchor": "middle" }, short));
-    end = x + half;
+    const line = lines.findIndex(taken => taken.every(([a, b]) => x + half + 6 < a || x - half - 6 > b));
+    if (line < 0) continue;
+    lines[line].push([x - half, x + half]);
+    list.push(make("text", { x, y: y + 16 + 11 * line, class: "soft", "text-anchor": "middle" }, short));
   }
   return list;
 }

@@ -25,6 +25,8 @@ _DAY_S = 24 * HOUR_S
 
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""
+_UNTOLD, _LEAST_DAYS = 0.0005, 0.05
+"""A share of a time, and days, below which one digit shows 0.0."""
 _NIC_PLACE = "host"
 """Where every NIC is: no place to name."""
 N_FIGURES = 2
@@ -96,8 +98,11 @@ def _speed(comparison: Comparison, i: int, j: int) -> str:
     shorter = 1 - times[i] / times[j]
     if abs(shorter) <= _ROUNDING:
         return "as fast"
+    if abs(shorter) < _UNTOLD:
+        return "as fast (within 0.1%)"
     days = _days(comparison, i, j)
-    run = "" if days is None else f" ({abs(days):,.1f} days of the run)"
+    told = "" if days is None else f"{abs(days):,.1f}" if abs(days) >= _LEAST_DAYS else "under 0.1"
+    run = f" ({told} days of the run)" if told else ""
     return f"{abs(shorter):.1%} {'faster' if shorter > 0 else 'slower'}{run}"
 
 

@@ -351,8 +351,11 @@ def _next_columns(comparison: Comparison) -> dict[str, Callable[[Part], Value]]:
     following = _next_offers(comparison)
 
     def stays(part: Part) -> Value:
-        above = _is_above(comparison, part.name)
-        return Cell(_SAME, f'IF({above},"{_OTHER}","{_SAME}")') if part.name in following else ""
+        if part.name not in following:
+            return ""
+        verdict = f'IF({_is_above(comparison, part.name)},"{_OTHER}","{_SAME}")'
+        own = price_cell(comparison, part.name)
+        return Cell(_SAME, f"IF(ISNUMBER({own}),{verdict},NA())" if own else verdict)
 
     columns: tuple[Callable[[Part], Value], ...] = (
         lambda part: following[part.name].seller if part.name in following else "",
@@ -383,8 +386,18 @@ def _is_above(comparison: Comparison, name: str) -> str:
     return f"{worth}>[prices/{names.index(name)}/{n_before + 1}]+{HALF_A_CENT}"
 
 
+def _has_prices(comparison: Comparison) -> str:
+    """Whether every price stands in the workbook that stood there when it was made."""
+    names = [part.name for part in priced_parts(comparison) if part.price is not None]
+    found = filter(None, (price_cell(comparison, name) for name in names))
+    return f"AND({','.join(f'ISNUMBER({at})' for at in found)})"
+
+
 def seller_verdict(comparison: Comparison) -> list[Cell]:
-    """Whether a price of the workbook is above another seller's offer; none without such offers."""
+    """Whether a price of the workbook is above another seller's offer; none without such offers.
+
+    Where a price or a rate was taken away, nobody knows.
+    """
     terms = [f"IF({_is_above(comparison, name)},1,0)" for name in _next_offers(comparison)]
     same = "At the prices of this workbook no other seller is cheaper"
     other = (
@@ -392,5 +405,7 @@ def seller_verdict(comparison: Comparison) -> list[Cell]:
         f"column {_NEXT[-1]} of the sheet Prices, and write that offer there, or make a new report"
     )
     missing = "A price or a rate is missing: which sellers are cheapest is not known"
-    expression = f'IFERROR(IF({"+".join(terms)}>0,"{other}","{same}"),"{missing}")'
+    verdict = f'IF({"+".join(terms)}>0,"{other}","{same}")'
+    known = f"IF({_has_prices(comparison)},{verdict},NA())"
+    expression = f'IFERROR({known},"{missing}")'
     return [Cell(same, expression)] if terms else []

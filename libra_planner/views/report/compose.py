@@ -88,7 +88,11 @@ def _section(make: Callable[[Comparison], Section | None], *keys: str) -> Sectio
 
 
 def _bills(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
-    return (with_cost(bill_section(comparison, one), one) for one in comparison.candidates)
+    """The bill of the design to buy, then those of the others."""
+    designs = comparison.candidates
+    first = [designs[comparison.chosen]]
+    ordered = [*first, *(one for one in designs if one is not first[0])]
+    return (with_cost(bill_section(comparison, one), one) for one in ordered)
 
 
 for _name, _make in (

@@ -298,7 +298,9 @@ def _order_tables(comparison: Comparison, one: Candidate) -> Iterator[Table]:
     caption = f"Orders of design {one.letter}"
     yield cells.table_of(caption, found, columns, key=f"orders-{letter}", total=total)
     for order in found:
-        yield _order_table(comparison, one, order, _key(one, found, order))
+        is_one_of_several = bool(order.seller) and sum(x.seller == order.seller for x in found) > 1
+        what = f" in {order.currency}" if is_one_of_several else ""
+        yield _order_table(comparison, one, order, (_key(one, found, order), what))
 
 
 def _amount_column(order: Order) -> int:
@@ -317,9 +319,16 @@ def _money(order: Order, amount: Decimal | None, expression: str = "") -> Cell:
     return Cell(None if amount is None else to_cents(amount), expression, NUMBER, 2)
 
 
-def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str) -> Table:
-    """One order: every part once, in the currency of its quotes."""
-    own, at = order.currency, _amount_column(order)
+def _order_table(
+    comparison: Comparison, one: Candidate, order: Order, named: tuple[str, str]
+) -> Table:
+    """One order: every part once, in the currency of its quotes.
+
+    Parameters
+    ----------
+    named : the table's key, and what its caption has behind the seller, such as " in EUR".
+    """
+    (key, behind), own, at = named, order.currency, _amount_column(order)
     total_usd = usd(order.total_usd, f"SUM([r{at + 1}])")
     in_usd: dict[str, Callable[[OrderLine], Value]] = {
         "Total, $": lambda x: usd(x.total_usd, lines_sum(one, lambda line: line in x.bought))
@@ -338,7 +347,7 @@ def _order_table(comparison: Comparison, one: Candidate, order: Order, key: str)
     sums = [_money(order, order.amount, f"SUM([r{at}])"), *([total_usd] * (own != USD))]
     total: list[Value] = ["Total", *[""] * (at - 1), *sums]
     total += [""] * (len(columns) - len(total))
-    what = f"order of {order.seller}" if order.seller else seller_name(order)
+    what = f"order of {order.seller}{behind}" if order.seller else seller_name(order)
     caption = f"Design {one.letter}: {what}"
     wide: dict[str, Any] = {
         "dispensable": ("Description",),

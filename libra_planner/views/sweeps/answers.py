@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from libra_planner.plain_text import visible
@@ -117,7 +116,7 @@ def answer_words(
     by : the axis of a question for groups.
     is_frontier, has_fim : whether it is the frontier, and whether FIM counts there.
     """
-    name = visible(Path(results.manifest["source"]).stem)
+    name = visible(results.name)
     time = time_words(results.time_column)
     work = ", ".join(map(visible, results.work_axes))
     if by:

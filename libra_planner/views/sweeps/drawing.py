@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,10 @@ MARKERS = "os^Dv<>P"
 LOG_STEPS = (1, 2, 5)
 """Of round numbers on an axis in logarithm."""
 _MOST_LETTERS = 40
+_LETTER, _MOST_TICK_LINES = 0.62, 3
+"""Width of a letter below axes, of its size of type, and lines of a label there."""
+_ASIDE = 2.0
+"""Inches of a figure that axes leave to what stands beside them."""
 _PER_INCH, _BOLD_PER_INCH = 14.2, 10.2
 """Letters of the lines above a figure, and of its title, that stand in an inch."""
 _BESIDE = 0.7
@@ -64,6 +69,46 @@ def room_of(axes: Any) -> tuple[float, float, float]:
     box = axes.get_window_extent()
     width, height = box.width / figure.dpi, box.height / figure.dpi
     return width, height, figure.get_size_inches()[0] - box.x0 / figure.dpi
+
+
+def name_across(
+    axes: Any, places: Sequence[float], texts: Sequence[str], beside: Sequence[str] = ()
+) -> None:
+    """Name values that stand in a row below axes: upright only where they have no room to lie.
+
+    Parameters
+    ----------
+    axes : of matplotlib.
+    places, texts : of the values.
+    beside : labels at the left of the axes, which take of their width.
+    """
+    from matplotlib import rcParams
+
+    letter_pt = _LETTER * rcParams["font.size"]
+    width_pt = 72 * (axes.figure.get_size_inches()[0] - _ASIDE)
+    width_pt -= letter_pt * max(map(len, beside), default=0)
+    room_pt = width_pt / max(1, len(texts))
+    lying = [broken(text, int(room_pt / letter_pt) - 1) for text in texts]
+    fits = all(lying)
+    axes.set_xticks(places, lying if fits else texts, rotation=0 if fits else 90)
+
+
+def broken(text: str, most: int) -> str:
+    """A label in up to three lines of at most so many letters; empty where it does not fit.
+
+    >>> broken("SW(8)_[SW(32)_SW(4)]", 14)
+    'SW(8)_[SW(32)_\\nSW(4)]'
+    >>> broken("taper(spine) == 2", 30), broken("SW(8)_[SW(32)_SW(4)]", 6)
+    ('taper(spine) == 2', '')
+    """
+    lines = [""]
+    for piece in re.findall(r"[^_ ]*[_ ]|[^_ ]+", text):
+        if len((lines[-1] + piece).rstrip()) > most:
+            lines.append("")
+        lines[-1] += piece
+    lines = [line.rstrip() for line in lines if line]
+    fits = len(lines) <= _MOST_TICK_LINES and max(map(len, lines), default=0) <= most
+    return "\n".join(lines) if fits else ""
 
 
 def logarithmic(axes: Any, axis: Any, name: str) -> None:

@@ -24,6 +24,7 @@ from libra_planner.views.sweeps.drawing import (
     MARKERS,
     are_numbers,
     logarithmic,
+    name_across,
     room_of,
     short,
     titled,
@@ -36,8 +37,6 @@ _STEPS = (1, 2, 5, 10)
 """Of round numbers on an axis."""
 _MOST_EXACT = 20
 """Numbers up to which each is a tick by itself."""
-_MOST_WIDE = 80
-"""Letters of labels that stand side by side."""
 _MOST_CELLS = 120
 """Cells of a map up to which each has its figure, if it has room there."""
 _MAP_DIGITS, _MAP_SIZES = (4, 3), (8, 7, 6)
@@ -129,7 +128,7 @@ def split(results: Results, axes: Any, x: str, work: Work) -> None:
     else:
         _bars(heights, names, axes)
     if not are_numbers(values):
-        axes.set_xticks(*_ticks(values, x), rotation=90)
+        name_across(axes, *_ticks(values, x))
     axes.set(xlabel=axis_title(results, x), ylabel="bandwidth of the fastest design, GB/s per NPU")
     axes.margins(x=0.02 if is_stack else 0)
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
@@ -160,7 +159,7 @@ def value_line(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     heights = [value * scale for value in figures]
     axes.plot(places, heights, color=COLOURS[0], marker="o", linestyle="-" if is_number else "")
     if not is_number:
-        axes.set_xticks(*_ticks(values, x), rotation=90)
+        name_across(axes, *_ticks(values, x))
     what = {"max": "largest ", "min": "least "}.get(column.best, "") + label
     what += "" if column.best else " of the fastest design"
     of_unit = "" if unit in ("", label, "times") else f", {unit}"
@@ -285,10 +284,9 @@ def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     unit_s, unit = time_unit(np.nanmax(grid, initial=0))
     grid /= unit_s
     image = axes.imshow(grid, origin="lower", aspect="auto")
-    places, texts = _ticks(across, x)
-    is_wide = sum(len(text) + 1 for text in texts) >= _MOST_WIDE
-    axes.set_xticks(places, texts, rotation=90 if is_wide else 0)
-    axes.set_yticks(*_ticks(up, y))
+    places, texts = _ticks(up, y)
+    name_across(axes, *_ticks(across, x), texts)
+    axes.set_yticks(places, texts)
     axes.set(xlabel=axis_title(results, x), ylabel=axis_title(results, y))
     what = f"least {time_words(time)}{of_words(work)}"
     axes.figure.colorbar(image, label=f"{what}, {unit}")

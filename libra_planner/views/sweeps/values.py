@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from libra_planner.plain_text import visible
@@ -224,7 +223,7 @@ def swept_words(results: Results) -> tuple[str, str]:
     n = f"{n_own:,} of {n_all:,}" if n_own < n_all and not results.where else f"{n_own:,}"
     words = f"{n} designs over {over}" if over else f"{n} design{'' if n == '1' else 's'}"
     words += f" where {' and '.join(map(visible, results.where))}" if results.where else ""
-    return visible(Path(manifest["source"]).stem), f"{what}: {words}" if what else words
+    return visible(results.name), f"{what}: {words}" if what else words
 
 
 def _kept(results: Results, axis: str, values: Sequence[Any]) -> Sequence[Any]:
