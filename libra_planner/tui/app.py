@@ -178,8 +178,7 @@ class Cockpit(KeysInTurn):
     def take_strategy(self, degrees: str, bandwidth_GBps: Bandwidth, origin: str) -> None:
         """Make degrees and a design those of the plan."""
         self.session.edit("parallelism", degrees)
-        edits = Edits(self.session.edits.settings, bandwidth_GBps)
-        self.session.change(edits, "parallelism")
+        self.session.change(Edits(self.session.edits.settings, bandwidth_GBps), "parallelism")
         self.session.came_from(origin)
         self.reread()
         self.say(f"took {origin} into the plan; 1 shows it, u takes it back")
