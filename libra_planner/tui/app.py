@@ -12,9 +12,7 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
-from textual.reactive import Reactive
 from textual.screen import ModalScreen, Screen
-from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
 from libra_planner.errors import PlannerError
@@ -38,7 +36,7 @@ from libra_planner.tui.session import (
 )
 from libra_planner.tui.starts import equal_split_GBps, equal_words
 from libra_planner.tui.terminal import KeysInTurn, LastWords, Unheard, any_bytes_driver
-from libra_planner.tui.widgets import KeyBar, StatusLine, TabBar
+from libra_planner.tui.widgets import Backdrop, KeyBar, StatusLine, TabBar
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -47,20 +45,6 @@ FRAME_S = 0.025
 """In which Textual, at 60 pictures a second, has painted what changed."""
 _CALM_S = 0.3
 """In which the first figures are on screen."""
-
-
-class Backdrop(Screen[None]):
-    """The screen behind all panels: a change of focus paints what it concerns, not everything.
-
-    Panels have no breakpoints: theirs would lay them out, and paint what is behind them, once more.
-    """
-
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it for instances.
-        (0, "-narrow"),
-        (110, "-wide"),
-        (150, "-very-wide"),
-    ]
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
 
 class Cockpit(KeysInTurn):
@@ -147,6 +131,8 @@ class Cockpit(KeysInTurn):
         first = self.session.reading is None
         self.session.accept(reading, left)
         self.changed()
+        if words := self.session.disk_words():
+            self.say(words)
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             one()

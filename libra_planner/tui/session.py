@@ -342,6 +342,7 @@ class Session:
     frontier : what was found last, of the plan as it stands or before it was edited.
     read_so_far : how far the search is that finds the strategy of the plan being read.
     opened : what the file said when it was opened or last saved; ``None`` until it is read.
+    _told : keys that others changed in the file since, of which it was told.
     """
 
     path: Path
@@ -358,6 +359,7 @@ class Session:
     _subject: str | None = None
     read_so_far: str = ""
     opened: dict[str, Any] | None = None
+    _told: tuple[str, ...] = ()
     _n_pinned: int = 0
     _origins: dict[Edits, tuple[str, Any]] = field(default_factory=dict)
 
@@ -449,6 +451,15 @@ class Session:
         origin, value = self._origins.get(self.edits, ("", None))
         if origin and value is None:
             self.came_from(origin)
+
+    def disk_words(self) -> str:
+        """That the file says something else than when it was opened, once; else empty."""
+        now, opened = self.reading.written if self.reading else {}, self.opened or {}
+        changed, told = tuple(changed_keys(opened, now)), self._told
+        self._told = changed
+        if not changed or changed == told:
+            return ""
+        return f"{self.path.name} changed on disk ({', '.join(changed)}): this is what it says now"
 
     def came_from(self, origin: str) -> None:
         """Say in words how the design on screen came to be, under the plan as it stands."""

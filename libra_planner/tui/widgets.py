@@ -11,6 +11,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
@@ -245,3 +246,17 @@ class KeyBar(Widget):
                 elif key:
                     self.app.simulate_key(key)
                 return
+
+
+class Backdrop(Screen[None]):
+    """The screen behind all panels: a change of focus paints what it concerns, not everything.
+
+    Panels have no breakpoints: theirs would lay them out, and paint what is behind them, once more.
+    """
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it for instances.
+        (0, "-narrow"),
+        (110, "-wide"),
+        (150, "-very-wide"),
+    ]
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)

@@ -466,3 +466,18 @@ def test_an_emptied_training_loop_is_none(tmp_path: Path) -> None:
         for file, settings in ((path, ()), (path, emptied), (without, ()))
     ]
     assert times[1] == times[2] < times[0]
+
+
+def test_a_file_that_changes_while_it_is_open_is_told_once(plan_file: Path) -> None:
+    session = opened(plan_file)
+    assert session.disk_words() == ""
+    text = plan_file.read_text()
+    plan_file.write_text(text + "# a remark\n")
+    reread(session)
+    assert session.disk_words() == ""
+    plan_file.write_text(f"{text}\nlibrary: nemo\n")
+    reread(session)
+    assert session.disk_words() == (
+        f"{plan_file.name} changed on disk (library): this is what it says now"
+    )
+    assert session.disk_words() == ""
