@@ -141,9 +141,9 @@ def test_progress_is_said_of_the_work_that_it_is_of(plan_file: Path) -> None:
             app.workshop.start(kind, kind, call=lambda _: over.wait())
         searching, counting = app.workshop.running()[-2:]
         app.on_progress(work.Progress(searching, 42, 50536))
-        await driver.until(lambda: "counting ...  (x" in driver.text("#status"))
+        await driver.until(lambda: "counting (x cancels) ..." in driver.text("#status"))
         app.on_progress(work.Progress(counting, 1, 2))
-        await driver.until(lambda: "counting ... 1 of 2  (x" in driver.text("#status"))
+        await driver.until(lambda: "counting (x cancels) ... 1 of 2" in driver.text("#status"))
         over.set()
         await driver.idle()
 
