@@ -9,6 +9,7 @@ from functools import cached_property
 from operator import index as whole_number
 from typing import Any, overload
 
+from libra_planner.api.designs import Worked
 from libra_planner.api.given import plan_given, pythonic, words
 from libra_planner.api.optima import Optimum, optimize
 from libra_planner.api.shown import Shown
@@ -25,7 +26,7 @@ _MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, repr=False)
-class BatchRow(Shown):
+class BatchRow(Worked):
     """One optimum of a batch; figures are ``None`` where there is none.
 
     Parameters
@@ -63,20 +64,8 @@ class BatchRow(Shown):
         return "" if self.status == OPTIMAL else self.said or words(optimizing.reason(self.plan))
 
     @property
-    def tokens_per_s(self) -> float | None:
-        """Of the whole cluster; ``None`` for the part of a step (C21) or without an optimum."""
-        return self._work.get("tokens_per_s")
-
-    @property
-    def mfu(self) -> float | None:
-        """FLOP/s of the model over the dense peak of the NPUs (C18); ``None`` if not known."""
-        return self._work.get("mfu")
-
-    @cached_property
-    def _work(self) -> dict[str, float]:
-        from libra_planner.views.training.step import work_payload
-
-        return {} if self.step_time_s is None else work_payload(self.plan, self.step_time_s)
+    def _step(self) -> tuple[Problem, float | None]:
+        return self.plan, self.step_time_s
 
     @property
     def bandwidth_GBps(self) -> list[float]:

@@ -37,7 +37,33 @@ if TYPE_CHECKING:
     from libra_planner.routing.policy import Policy
 
 
-class OneDesign(Shown):
+class Worked(Shown):
+    """What knows how much its step does in a second."""
+
+    @property
+    @abstractmethod
+    def _step(self) -> tuple[Problem, float | None]:
+        """The plan that was solved, and its step time; ``None`` without an optimum."""
+
+    @cached_property
+    def _work(self) -> dict[str, float]:
+        from libra_planner.views.training.step import work_payload
+
+        plan, step_time_s = self._step
+        return {} if step_time_s is None else work_payload(plan, step_time_s)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Of the whole cluster; ``None`` for the part of a step (C21) or without an optimum."""
+        return self._work.get("tokens_per_s")
+
+    @property
+    def mfu(self) -> float | None:
+        """FLOP/s of the model over the dense peak of the NPUs (C18); ``None`` if not known."""
+        return self._work.get("mfu")
+
+
+class OneDesign(Worked):
     """What an optimum and a given vector have in common."""
 
     table = "dimensions"
@@ -73,21 +99,9 @@ class OneDesign(Shown):
     def _verdict(self) -> str:
         """What there is to say of it beside its figures."""
 
-    @cached_property
-    def _work(self) -> dict[str, float]:
-        from libra_planner.views.training.step import work_payload
-
-        return work_payload(self.solved_plan, self.figures.step_time_s)
-
     @property
-    def tokens_per_s(self) -> float | None:
-        """Of the whole cluster; ``None`` for the part of a step (C21)."""
-        return self._work.get("tokens_per_s")
-
-    @property
-    def mfu(self) -> float | None:
-        """FLOP/s of the model over the dense peak of the NPUs (C18); ``None`` if not known."""
-        return self._work.get("mfu")
+    def _step(self) -> tuple[Problem, float | None]:
+        return self.solved_plan, self.figures.step_time_s
 
     @property
     def memory_GB(self) -> float | None:

@@ -20,8 +20,7 @@ def passed_at(
     """Before whom a design would come where every design pays less, and by what.
 
     Empty for nobody, for the design to buy, for one without the change, and for one that breaks
-    rules of its plan or that nobody sells. What is within 0.05 %
-    then is equal.
+    rules of its plan or that nobody sells. What is within 0.05 % then is equal.
 
     Parameters
     ----------
