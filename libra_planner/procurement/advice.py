@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -31,13 +31,12 @@ class Step:
     Parameters
     ----------
     kinds : of parts.
-    n_units : of both designs, spares included, without lines that both have alike; of kinds that
-        are counted together nothing.
-    n_spares : of these units those that are spares.
+    n_units : of both designs, spares included, without lines that both have alike; where what
+        differs is spares alone in one, all of the parts; of kinds counted together nothing.
     change_usd : what the second design pays more.
     places : of the network where units of a kind differ, such as ``spine`` or ``leaf-spine``.
     parts : of either design that most money of these units goes to, by its price; empty for none.
-    is_stock : whether a design has of these units spares alone.
+    is_stock : whether a design has of what differs spares alone.
     """
 
     kinds: tuple[str, ...]
@@ -46,7 +45,6 @@ class Step:
     places: tuple[str, ...] = ()
     parts: tuple[str, str] = ("", "")
     is_stock: bool = False
-    n_spares: tuple[int, int] = (0, 0)
 
 
 def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
@@ -83,14 +81,21 @@ def _step(base: Candidate, one: Candidate, kind: str, change_usd: Decimal) -> St
     """What one kind makes of the way: units in lines, and in stocks of spares, that are unlike."""
     ours, theirs = _n_bought(base, kind), _n_bought(one, kind)
     changed = ours - theirs, theirs - ours
-    before, after = (sum(n * n_lines for (_, n), n_lines in x.items()) for x in changed)
     names = {line.part.name: line.part.price_name for x in (base, one) for line in x.bill.lines}
     parts = [names.get(_dearest(x), "") for x in changed]
     is_stock = any(x and all(len(key) == _SPARES for key, _ in x) for x in changed)
     places = _places([key for x in changed for key, _ in x])
-    stocks = [sum(n * x[key, n] for key, n in x if len(key) == _SPARES) for x in changed]
-    told = (parts[0], parts[1]), is_stock, (stocks[0], stocks[1])
-    return Step((kind,), (before, after), change_usd, places, *told)
+    counted = changed
+    if is_stock:  # Their spares are of lines that both have: nobody buys spares alone.
+        which = {key[-2:] for x in changed for key, _ in x}
+        counted = _only(ours, which), _only(theirs, which)
+    before, after = (sum(n * n_lines for (_, n), n_lines in x.items()) for x in counted)
+    return Step((kind,), (before, after), change_usd, places, (parts[0], parts[1]), is_stock)
+
+
+def _only(units: _Units, which: Collection[tuple[Any, ...]]) -> _Units:
+    """Those of some parts, by name and price."""
+    return Counter({one: n for one, n in units.items() if one[0][-2:] in which})
 
 
 def _dearest(units: _Units) -> str:

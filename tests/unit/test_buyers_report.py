@@ -496,8 +496,8 @@ def test_the_terminal_counts_the_tables_of_a_report(bought, run) -> None:
     assert said[-2:] == ["r/report.md", f"{n} tables: r/report-*.csv"]
 
 
-def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(rails) -> None:
-    """What to write stands in the notes; units of a line that one design lacks are told apart."""
+def test_a_first_page_has_no_keys_of_plans_and_no_spares_alone(rails) -> None:
+    """What to write stands in the notes; of a part that both designs buy all units are told."""
     found = compared_by("t1.yaml", "t0.yaml", "--prices", "q.csv", "--baseline", "A")
     section = decision_section(found)
     page = " ".join((*section.brief, *(table.note for table in section.tables)))
@@ -505,13 +505,12 @@ def test_a_first_page_has_no_keys_of_plans_and_names_spares_apart(rails) -> None
         assert key not in page
         assert key in " ".join(section.lead)
     [table] = (x for x in section.tables if x.key == "difference")
-    [row] = (x for x in table.rows if x[0].shown.startswith("Optics, of these spares: "))
-    spares = [
-        sum(x.n_spares for x in one.bill.lines if x.part.name == "optic-400g-sr4")
+    [row] = (x for x in table.rows if x[0].shown == "Optics")
+    bought = [
+        sum(x.n_units + x.n_spares for x in one.bill.lines if x.part.name == "optic-400g-sr4")
         for one in found.candidates
     ]
-    assert row[0].shown.endswith(f"of these spares: {spares[0]:,} to {spares[1]:,}")
-    assert row[1].value == 2048 + spares[0]
+    assert [cell.value for cell in row[1:3]] == bought
     assert not table.dispensable
 
 

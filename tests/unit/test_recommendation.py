@@ -187,8 +187,9 @@ def test_a_difference_names_the_parts_of_the_lines_that_differ() -> None:
     told = {x.kinds[0]: (x.n_units, x.parts, x.is_stock) for x in found}
     assert told["support"] == ((48, 8), ("support of small", "support of large"), False)
     assert told["switch"] == ((48, 8), ("small", "large"), False)
-    # 3 % of 4,096 are 123 spares, of 2,048 they are 62: F has no optic between leaf and spine.
-    assert told["optic"] == ((2048 + 123, 62), ("sr4", "sr4"), True)
+    # 3 % of 4,096 are 123 spares, of 2,048 they are 62: the second has none at the spines, and
+    # beside its spares those that both have at the hosts.
+    assert told["optic"] == ((4096 + 123, 2048 + 62), ("sr4", "sr4"), True)
 
 
 def test_a_break_even_makes_both_designs_equal(llama) -> None:

@@ -366,7 +366,9 @@ def difference_table(comparison: Comparison) -> Table | None:
         ["What", base.letter, one.letter, "Difference"],
         rows,
         total=[f"Price of everything{before_tax(one)}", *totals, moved],
-        note="Units with spares, of the lines that differ.",
+        note=(
+            "Units with spares, of the lines that differ; of a part that both have elsewhere, all."
+        ),
     )
 
 
@@ -392,12 +394,9 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
 
 
 def _other_part(step: Step) -> str:
-    """Spares of what stands elsewhere, and which part takes another's place."""
-    before, after = step.n_spares
-    is_told = step.is_stock and _has_one_place(step)
-    spares = f", of these spares: {before:,} to {after:,}" if is_told else ""
+    """Which part takes another's place."""
     is_other = all(step.parts) and len({*step.parts}) > 1
-    return spares + (f" ({step.parts[0]} to {step.parts[1]})" if is_other else "")
+    return f" ({step.parts[0]} to {step.parts[1]})" if is_other else ""
 
 
 def _has_one_place(step: Step) -> bool:
