@@ -25,7 +25,7 @@ from libra_planner.procurement.bought.changes import (
 )
 from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.refills import tiers_text
-from libra_planner.procurement.bought.rewirings import wiring_texts
+from libra_planner.procurement.bought.rewirings import short_wiring_texts, wiring_texts
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import Order, OrderLine, orders, used_quotes
@@ -102,8 +102,10 @@ def _of_quotes(quotes: Sequence[Quote]) -> Iterator[str]:
     """Quotes that do not hold on their day, and every figure that is in doubt, each once."""
     if late := [quote for quote in quotes if quote.when]:
         what = "1 quote does not hold" if len(late) == 1 else f"{len(late)} quotes do not hold"
-        first = min(late, key=lambda quote: quote.valid_until or quote.date)
-        yield f"{what} (first: {first.item} of {first.seller}, {first.when})"
+        late.sort(key=lambda quote: quote.valid_until or quote.date)
+        told = [f"{x.item} of {x.seller}, {x.when}" for x in late[:_MOST_TOLD]]
+        told += [f"{len(late) - _MOST_TOLD} more"] * (len(late) > _MOST_TOLD)
+        yield f"{what} on {late[0].day}: {'; '.join(told)}"
     yield from dict.fromkeys(doubt for quote in quotes for doubt in quote.doubts)
 
 
@@ -228,12 +230,21 @@ _MOST_TOLD = 3
 """Parts without a quote that are named."""
 
 
-def open_points(comparison: Comparison) -> Iterator[str]:
-    """What has to be settled before anybody signs; nothing where the design is ready."""
+def open_points(comparison: Comparison, *, is_brief: bool = False) -> Iterator[str]:
+    """What has to be settled before anybody signs; nothing where the design is ready.
+
+    Parameters
+    ----------
+    is_brief : in the words of a first page, which of other designs has those alone that would be
+        the one to buy.
+    """
     one = comparison.candidates[comparison.chosen]
     yield from blocked(comparison)
     if is_mostly_assumed(one.bill):
-        yield f"{assumed_text(one.bill)} of the price of {one.letter} is assumed"
+        names = ", ".join(part.name for part in one.bill.without_range)
+        without = f" (of {names} nobody says a range)" if names else ""
+        share = f"{assumed_text(one.bill)} of the price of {one.letter} is assumed{without}"
+        yield f"{share}: ask for quotes before you sign"
     if text := unquoted_text(comparison):
         yield f"not quoted: {text}"
     yield from memory_texts(one, f" of {one.letter}")
@@ -246,13 +257,23 @@ def open_points(comparison: Comparison) -> Iterator[str]:
         f"the whole ports of {one.letter} break {x.rule} ({x.amount})" for x in one.built_beyond
     )
     if one.check is None:
-        yield f"the step time of {one.letter} is not checked on its links"
+        yield unchecked_text(comparison)
     if text := unrouted_text(comparison):
         yield text
-    yield from placement_points(comparison)
-    yield from free_ports_texts(comparison)
-    yield from wiring_texts(comparison)
-    yield from cage_texts(one)
+    yield from placement_points(comparison, is_brief=is_brief)
+    yield from (short_free_ports_texts if is_brief else free_ports_texts)(comparison)
+    yield from (short_wiring_texts if is_brief else wiring_texts)(comparison)
+    yield from open_module_texts(one.bill) if is_brief else cage_texts(one)
+
+
+def unchecked_text(comparison: Comparison) -> str:
+    """That nobody checked the design to buy on its links, and what that may do."""
+    one = comparison.candidates[comparison.chosen]
+    does = "may reverse this" if len(comparison.candidates) > 1 else "may take longer"
+    check = f": routing by hash (ECMP) {does}; add --check ecmp"
+    if one.proposal.swept_check:
+        check = f"; the check of its sweep is told below; add {one.proposal.swept_check.options}"
+    return f"the step time of {one.letter} is not checked on its links yet{check}"
 
 
 def free_ports_texts(comparison: Comparison) -> Iterator[str]:
@@ -326,11 +347,6 @@ def cage_texts(one: Candidate) -> Iterator[str]:
             f"catalogue with links_per_module: {n_ports}: bills then count it"
         )
     yield from splitter_texts(one.bill)
-
-
-def short_cage_texts(one: Candidate) -> Iterator[str]:
-    """The same for a first page."""
-    yield from open_module_texts(one.bill)
 
 
 def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:

@@ -460,10 +460,13 @@ class Section:
     key, title : its anchor and heading.
     sheet : of the workbook.
     lead : what somebody who reads nothing else has to read.
-    points : a short list behind its first sentence.
+    points_title, points : a list behind its first sentence, and what introduces it.
+    short_points : the same in few words, for pages that have all of it further down.
     tabled : what of the lead its tables say, too: a page leaves it out.
     brief : the lead behind its first sentence in few words, for pages that have all of it further
         down.
+    behind : short points, texts of the brief and warnings that a page has behind its signature.
+    pointer : what paper says of these, and of tables that stand there.
     paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
@@ -488,9 +491,13 @@ class Section:
     is_folded: bool = False
     is_printed: bool = False
     drawn: tuple[BookChart, ...] = ()
+    points_title: str = ""
     points: tuple[str, ...] = ()
+    short_points: tuple[str, ...] = ()
     tabled: tuple[str, ...] = ()
     brief: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    pointer: str = ""
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -499,7 +506,8 @@ class Section:
         >>> Section("a", "A", "A", lead=("Stop.", "Why."), points=("One.", "Two.")).said
         ('Stop.', '- One.', '- Two.', 'Why.')
         """
-        return (*self.lead[:1], *(f"- {text}" for text in self.points), *self.lead[1:])
+        title = (self.points_title,) if self.points_title else ()
+        return (*self.lead[:1], *title, *(f"- {text}" for text in self.points), *self.lead[1:])
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def test_what_nobody_quotes_is_open_where_others_are_quoted(comparison) -> None:
     assert point.startswith(f"not quoted: {prices[0]} (assumed price); {prices[1]} (")
     assert point.endswith(f"; {rest}")
     said = " ".join(found["sentences"])
-    assert f"N{point[1:]}." in said
+    assert f"- {point}" in said
     ends = "The first quote ends on 2099-12-20 (switch-64x400g, switch-64x200g)."
     assert ends in said
     names = ", ".join(
@@ -500,7 +500,7 @@ def test_terms_of_purchase_are_told_as_given_and_small_orders_are_open(tmp_path)
     assert [x for x in recommendation["open_points"] if "moq" in x] == [told]
     assert recommendation["sentences"][0].startswith("Do not sign yet, for 2 reasons. ")
     assert told in decision_section(found).points
-    assert not any(f"Open: {told}" in text for text in recommendation["sentences"])
+    assert sum(told in text for text in recommendation["sentences"]) == 1
     [offer] = (x for x in report_payload(found, [])["offers"] if x["item"] == "nic-400g")
     given = (2000, "30 days net", "DAP Austin")
     assert (offer["moq"], offer["payment_terms"], offer["incoterm"]) == given
@@ -579,7 +579,7 @@ def test_a_least_order_that_is_chosen_or_alone_counts_and_is_open(tmp_path) -> N
         for text in (documents(found, ("md",))["report.md"], "\n".join(decision_lines(found, []))):
             assert "Do not sign yet" in text
             assert told in text.replace("\\", "")
-            assert f"Open: {told}" not in text
+            assert text.replace("\\", "").count(told) == 1
 
 
 def test_a_least_order_above_the_need_that_costs_less_is_open(tmp_path) -> None:
@@ -669,7 +669,7 @@ def test_an_offer_that_one_design_alone_can_order_is_an_open_point(
     )
     said = report_payload(found, [])["decision"]["recommendation"]
     assert [x for x in said["open_points"] if "Bulk" in x] == [told]
-    assert sum(f"Open: {told}" in x for x in decision_lines(found, [])) == 1
+    assert sum(f"- {told}" in x for x in decision_lines(found, [])) == 1
 
 
 WAITS = """\

@@ -171,7 +171,7 @@ def test_offers_fill_columns_and_lines_of_their_own(quotes, run, tmp_path) -> No
     )
     late = "switch-64x400g of Switches Ltd, expired on 2026-10-31"
     assert f"quotes.csv:3: {late}, does not hold on 2026-11-23" in payload["decision"]["warnings"]
-    assert f"1 quote does not hold (first: {late})" in said
+    assert f"- 1 quote does not hold on 2026-11-23: {late}" in said
     assert said.startswith("Do not sign yet, for 2 reasons. A (one_nic) costs ")
     assert not payload["decision"]["recommendation"]["is_ready"]
 

@@ -72,7 +72,8 @@ def test_copper_that_cannot_be_plugged_is_not_recommended(racked) -> None:
     server_w, leaf_w = one.facility.server_w, 913
     assert f"power_limit_W: {4 * server_w + leaf_w:.0f} (part rack " in reason
     decision = decision_section(comparison)
-    assert decision.lead[0].startswith(f"Do not sign yet: {reason}. ")
+    assert decision.lead[0].startswith("Do not sign yet, for 1 reason. ")
+    assert decision.points[0] == reason
     assert any(FAULT in text for text in decision.warnings)
     assert resting_usd(one, RACKED) == sum(
         x.extended_usd for x in one.bill.lines if x.part.kind == "copper"

@@ -22,6 +22,7 @@ def markdown(report: Report) -> str:
 def _section(section: Section) -> list[str]:
     parts = [f"## {escaped(section.title)}"]
     parts += [f"**{escaped(text)}**" for text in section.lead[:1]]
+    parts += [escaped(section.points_title)]
     parts += ["\n".join(f"- {escaped(text)}" for text in section.points)]
     parts += map(escaped, section.lead[1:])
     parts += [f"**Warning:** {escaped(text)}" for text in section.warnings]

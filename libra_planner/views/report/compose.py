@@ -144,7 +144,11 @@ def _printable(section: Section) -> Section:
     return replace(
         section,
         lead=tuple(map(cells.printable, section.lead)),
+        points_title=cells.printable(section.points_title),
         points=tuple(map(cells.printable, section.points)),
+        short_points=tuple(map(cells.printable, section.short_points)),
+        behind=tuple(map(cells.printable, section.behind)),
+        pointer=cells.printable(section.pointer),
         tabled=tuple(map(cells.printable, section.tabled)),
         brief=tuple(map(cells.printable, section.brief)),
         paragraphs=tuple(map(cells.printable, section.paragraphs)),
@@ -212,7 +216,7 @@ def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[st
     All that is said of the decision where no file but tables is written.
     """
     section = decision_section(comparison)
-    page = replace(section, lead=(*section.lead[:1], *section.brief))
+    page = replace(section, lead=(*section.lead[:1], *section.brief), points=section.short_points)
     is_short = any(path.suffix != ".csv" for path in files)
     shown = page if is_short else section
     yield from shown.said

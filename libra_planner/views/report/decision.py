@@ -14,7 +14,7 @@ from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.procurement.readiness import used_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
-from libra_planner.views.cells import Card, Section, Table, round_usd
+from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.links import counted
 from libra_planner.views.report.against import (
     against_table,
@@ -27,13 +27,16 @@ from libra_planner.views.report.bills import verdict, words_of_kind
 from libra_planner.views.report.costs import money_by_group, money_side_by_side
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
+from libra_planner.views.report.page.room import fitted
 from libra_planner.views.report.recommendation import (
     brief,
     free_ports_lines,
     lead,
     points,
+    points_title,
     price_text,
     rule_warnings,
+    short_points,
     tabled,
 )
 from libra_planner.views.report.runs import run_refusal
@@ -65,72 +68,28 @@ def decision_section(comparison: Comparison) -> Section:
     paragraphs = tuple(filter(None, (*notes, *sentences)))
     several = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     made = money_by_group, against_table, considered_table, difference_table, change_table
-    tables = filter(None, (make(comparison) for make in made))
-    section = Section(
-        "decision",
-        "Recommendation" if several else "The design",
-        "Decision",
-        lead=tuple(lead(comparison)),
-        points=points(comparison),
-        tabled=tabled(comparison),
-        brief=tuple(brief(comparison)),
-        paragraphs=paragraphs,
-        warnings=tuple(_warnings(comparison)),
-        cards=tuple(_cards(comparison)),
-        tables=tuple(tables),
-        live=(*several, *seller_verdict(comparison)),
-        is_static=True,
-    )
+    tables = tuple(filter(None, (make(comparison) for make in made)))
     if split := money_side_by_side(comparison):
-        split = replace(split, is_behind=_height(section, split) > _PAGE)
-        section = replace(section, tables=(*section.tables, split))
-    return section
-
-
-def _height(section: Section, more: Table) -> float:
-    """About how high a first page is on paper with one table more, in pixels, signature and all."""
-    told = (*section.points, *section.brief, *section.warnings)
-    texts = [text for text in told if text not in section.tabled]
-    tables = (*(one for one in section.tables if not one.is_behind), more)
-    lead = sum(_LEAD * _n_lines(text, _LEAD_LETTERS) for text in section.lead[:1])
-    lines = sum(_TEXT * _n_lines(text, _LETTERS) + _BETWEEN for text in texts)
-    return _FRAME + lead + lines + sum(map(_height_of, tables))
-
-
-def _height_of(one: Table) -> float:
-    """Of a table: caption, heads, rows, total and note, with what takes several lines."""
-    room = _CELLS.get(one.key, _CELL)
-    rows = (max(_n_lines(cell.shown, room) for cell in row) for row in one.rows)
-    wrapped = _WRAPPED * (sum(n - 1 for n in rows) + _HEADS.get(one.key, 0))
-    note = _NOTE * _n_lines(one.note, _NOTE_LETTERS) + _BETWEEN if one.note else 0.0
-    rows_and_all = _ROW * (2 + len(one.rows) + bool(one.total)) + wrapped + note + _BESIDE
-    return max(rows_and_all, _PICTURE.get(one.key, 0))
-
-
-def _n_lines(text: str, n_letters: int) -> int:
-    return -(-len(text) // n_letters)
-
-
-_LETTERS, _LEAD_LETTERS, _NOTE_LETTERS = 125, 80, 135
-"""Letters of a line of text, of the first sentence and of a note, on paper."""
-_CELL, _CELLS = 55, {"difference": 33, "considered": 36, "would-change": 44}
-"""Letters of a line of a cell, by table where they are fewer."""
-_HEADS, _PICTURE = {"considered": 3}, {"difference": 226}
-"""Lines of heads above one, and pixels of the picture beside a table."""
-_TEXT, _LEAD, _NOTE, _ROW, _WRAPPED, _BETWEEN, _BESIDE, _FRAME = (
-    14,
-    18.4,
-    13,
-    14.7,
-    12,
-    2.4,
-    13,
-    104,
-)
-"""Pixels: lines of text, of the first sentence and of a note, a row of a table and what is wrapped
-in it, between paragraphs, beside a table, and of title, heading and signature."""
-_PAGE = 1040
-"""Pixels of a page of A4 between its margins, with room for one half line."""
+        tables = (*tables, replace(split, is_behind=False))
+    return fitted(
+        Section(
+            "decision",
+            "Recommendation" if several else "The design",
+            "Decision",
+            lead=tuple(lead(comparison)),
+            points_title=points_title(comparison),
+            points=points(comparison),
+            short_points=short_points(comparison),
+            tabled=tabled(comparison),
+            brief=tuple(brief(comparison)),
+            paragraphs=paragraphs,
+            warnings=tuple(_warnings(comparison)),
+            cards=tuple(_cards(comparison)),
+            tables=tables,
+            live=(*several, *seller_verdict(comparison)),
+            is_static=True,
+        )
+    )
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence, Set
 
+from libra_planner.costs.quotes import quote_warnings
 from libra_planner.files import near_path
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plain_text import joined
-from libra_planner.procurement.advice import contenders, untold
+from libra_planner.procurement.advice import untold
 from libra_planner.procurement.bill import SERVICES, SUPPORT
-from libra_planner.procurement.bought.placements import placement_points
 from libra_planner.procurement.bought.rewirings import (
-    short_wiring_texts,
     wiring_lines,
-    wiring_texts,
 )
 from libra_planner.procurement.bought.split_rails import split_text
 from libra_planner.procurement.bought.twins import is_order_within_error, untwinned_ties
@@ -27,17 +25,11 @@ from libra_planner.procurement.readiness import (
     assumed_text,
     blocked,
     broken_texts,
-    free_ports_texts,
     is_all_quoted,
     is_mostly_assumed,
-    memory_texts,
-    order_texts,
+    open_points,
     resting_usd,
-    short_cage_texts,
-    short_free_ports_texts,
     told_free_ports,
-    unquoted_text,
-    unrouted_text,
     used_in,
 )
 from libra_planner.procurement.run import HOUR_S
@@ -100,23 +92,12 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"{stop}{_choice(comparison)}{what}"
     yield f"{scope_text(one)} {technology_text(one)}".rstrip()
     yield " ".join(filter(None, (network_text(one), order_text(one), exact_text(one))))
-    if one.check is None:
-        yield _unchecked_text(comparison)
-    yield from filter(None, [placement_text(comparison)])
-    if text := unrouted_text(comparison, contenders(comparison)):
-        yield f"Open: {text}."
-    yield from (f"Open: {text}." for text in placement_points(comparison))
+    yield from (*_swept(comparison), *filter(None, [placement_text(comparison)]))
     yield from (*against_lines(comparison), *choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
-    yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
-    yield from (f"Open: {text}." for text in order_texts(comparison))
-    yield from (f"Open: {text}." for text in free_ports_texts(comparison))
-    yield from (f"Open: {text}." for text in wiring_texts(comparison))
-    if not is_mostly_assumed(one.bill):  # Else all of it has to be asked for.
-        yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
-    yield f"{_certainty(comparison)} {_no_band(comparison) or band_text(one)}"
+    yield f"{_certainty(comparison)} {_no_band(comparison) or band_text(one)}".strip()
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison)
@@ -127,26 +108,17 @@ def brief(comparison: Comparison) -> Iterator[str]:
     one, _ = _pair(comparison)
     if text := _no_band(comparison):
         yield text
-    unchecked = _unchecked_text(comparison) if one.check is None else ""
-    yield " ".join(filter(None, (unchecked, technology_text(one), network_text(one))))
+    yield from _swept(comparison)
     yield scope_text(one)
+    yield from filter(None, [placement_text(comparison)])
     if text := " ".join(filter(None, (order_text(one), exact_text(one)))):
         yield text
-    yield from filter(None, [placement_text(comparison)])
-    if text := unrouted_text(comparison, contenders(comparison)):
-        yield f"Open: {text}."
-    yield from (f"Open: {text}." for text in placement_points(comparison, is_brief=True))
+    yield " ".join(filter(None, (technology_text(one), network_text(one))))
     yield from (*choice_notes(comparison), *_limits(comparison))
     yield from rules_of_ports(one)
-    yield from (f"Open: {text}." for text in memory_texts(one, f" of {one.letter}"))
-    yield from (f"Open: {text}." for text in order_texts(comparison))
-    yield from (f"Open: {text}." for text in short_free_ports_texts(comparison))
-    yield from (f"Open: {text}." for text in short_wiring_texts(comparison))
-    if not is_mostly_assumed(one.bill):
-        yield from (f"Open: {text}." for text in short_cage_texts(one))
     if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
-    yield _certainty(comparison, is_brief=True)
+    yield from filter(None, [_certainty(comparison, is_brief=True)])
     if text := " ".join((*_run(one), *_offers(comparison, one))):
         yield text
     yield from change_lines(comparison, is_brief=True)
@@ -167,18 +139,16 @@ def _choice(comparison: Comparison) -> str:
     return f"Buy {named(one)}{quoted}, {tie}: {one.letter} costs "
 
 
-def _unchecked_text(comparison: Comparison) -> str:
-    """That a report has no check, and what the sweeps of its rows found."""
-    one, other = _pair(comparison)
-    if found := one.proposal.swept_check:
+def _swept(comparison: Comparison) -> Iterator[str]:
+    """What the sweeps of rows found on their links, where a report has no check."""
+    one = comparison.candidates[comparison.chosen]
+    if one.check is None and (found := one.proposal.swept_check):
         known = ((x.letter, x.proposal.swept_check) for x in comparison.candidates)
         times = [f"{letter} {format_time(y.step_time_s)}" for letter, y in known if y]
-        return (
+        yield (
             f"Times here are by the plan's model. By the sweep's check, on the links: "
             f"{', '.join(times)} a step. To compare by those, add {found.options}."
         )
-    does = "may reverse this" if other else "may take longer"
-    return f"Not checked on its links yet: routing by hash (ECMP) {does}; add --check ecmp."
 
 
 def free_ports_lines(comparison: Comparison) -> Iterator[str]:
@@ -202,26 +172,52 @@ def _price_words(comparison: Comparison) -> list[str]:
 
 
 def _stop(comparison: Comparison) -> str:
-    """Why not to sign: the only reason, or how many :func:`points` has; empty for none."""
-    reasons = blocked(comparison)
-    if len(reasons) > 1:
-        return f"Do not sign yet, for {len(reasons)} reasons. "
-    return f"Do not sign yet: {reasons[0]}. " if reasons else ""
+    """Not to sign, and for how many of the open points; empty for none."""
+    n = len(blocked(comparison))
+    return f"Do not sign yet, for {n} reason{'s' * (n > 1)}. " if n else ""
+
+
+def points_title(comparison: Comparison) -> str:
+    """How many points are open, and how many of them speak against signing at all."""
+    n, first = len([*open_points(comparison)]), len(blocked(comparison))
+    if not n:
+        return "No point is open before an order."
+    count = "1 point is" if n == 1 else f"{n} points are"
+    forbid = "it forbids" if n == 1 else "the first forbids" if first == 1 else ""
+    forbid = forbid or (f"all {n} forbid" if n == first else f"the first {first} forbid")
+    return f"{count} open before an order{f'; {forbid} it' if first else ''}:"
 
 
 def points(comparison: Comparison) -> tuple[str, ...]:
-    """Why not to sign, where there are several reasons."""
-    reasons = blocked(comparison)
-    return reasons if len(reasons) > 1 else ()
+    """What is open, in full."""
+    return tuple(open_points(comparison))
+
+
+def short_points(comparison: Comparison) -> tuple[str, ...]:
+    """The same in the words of a first page, which only counts what concerns other designs."""
+    short = tuple(open_points(comparison, is_brief=True))
+    n = len(points(comparison)) - len(short)
+    more = (f"{n} more about other designs, in the notes",) if n else ()
+    return (*short, *more)
 
 
 def tabled(comparison: Comparison) -> tuple[str, ...]:
-    """What of the lead and the warnings the tables of several designs say, too."""
+    """What of the lead and the warnings the points, or the tables of several designs, say, too."""
+    doubts = [*_told_as_points(comparison)]
     if len(comparison.candidates) < 2:
-        return ()
+        return tuple(doubts)
     ties = tie_text(comparison, comparison.chosen, with_prices=True).strip()
     said = (*against_lines(comparison), ties, *change_lines(comparison, is_brief=True))
-    return (*said, *rule_warnings(comparison))
+    return (*said, *rule_warnings(comparison), *doubts)
+
+
+def _told_as_points(comparison: Comparison) -> Iterator[str]:
+    """Warnings of quotes that points say, without file and line."""
+    used, said = used_in(comparison), " ".join(points(comparison))
+    late = [f"{x.item} of {x.seller}, {x.when}" for x in used if x.when]
+    of_figures = (text for x in used for text in (*x.doubts, x.unlike) if text and text in said)
+    told = (*late, *of_figures)
+    yield from (x for x in quote_warnings(used) if any(text in x for text in told))
 
 
 def rule_warnings(comparison: Comparison) -> Iterator[str]:
@@ -296,16 +292,15 @@ def _certainty(comparison: Comparison, *, is_brief: bool = False) -> str:
     """What the price rests on; unless in brief, with the key that says it."""
     one = comparison.candidates[comparison.chosen]
     bill, share = one.bill, assumed_fraction(one.bill)
-    rest = unquoted_text(comparison)
-    but = f" Not quoted: {rest}." if rest else ""
     racks = _racks_text(one, "" if is_brief else " (power_limit_W in --parts)")
     if not share:
         sure = "quoted" if is_all_quoted(one) else "published or quoted"
-        return f"Every price of it is {sure}.{but} {_QUANTITIES}{racks}"
+        return f"Every price of it is {sure}. {_QUANTITIES}{racks}"
+    if is_mostly_assumed(bill):  # That is an open point.
+        return racks.strip()
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
-    ask = ": ask for quotes before you sign" if is_mostly_assumed(bill) else ""
-    return f"{assumed_text(bill).capitalize()} of its price is assumed{without}{ask}.{but}{racks}"
+    return f"{assumed_text(bill).capitalize()} of its price is assumed{without}.{racks}"
 
 
 def _racks_text(one: Candidate, key: str) -> str:

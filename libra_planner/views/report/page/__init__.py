@@ -1,0 +1,1 @@
+"""The first page on paper: what stands above its signature."""
