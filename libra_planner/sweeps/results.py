@@ -13,7 +13,7 @@ from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.expressions import whole_text_fix
-from libra_planner.sweeps.figures import frontiers, places
+from libra_planner.sweeps.figures import flaws, frontiers, places
 from libra_planner.sweeps.figures.answer import Answer, error_text
 from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
@@ -23,10 +23,6 @@ from libra_planner.sweeps.template import MAP, WORK_KEYS, names_at
 NEAR, SAME = places.NEAR, frontiers.SAME
 """Relative differences of a figure: up to the first a design is as good as the best for people, up
 to the second it is not worth its place."""
-
-
-CENT_USD = 0.01
-"""Money up to which a bill is as a rule on cost allows."""
 
 
 BY = ("ideal", "effective", "bill")
@@ -219,17 +215,6 @@ class Results:
         """What designs cost, in words: ``bill``, ``network cost``, or ``system cost``."""
         return "bill" if self.cost_column == "bill_usd" else self.plan_cost
 
-    @property
-    def tie_column(self) -> str:
-        """What decides between designs of equal costs and times, in SQL: the bill, if known."""
-        return f"coalesce(bill_usd, {_DEAREST_USD})" if "bill_usd" in self.columns else "0.0"
-
-    @property
-    def _breaks_rule(self) -> str:
-        """Whether the bill of a design is more than its rules on cost allow, in SQL."""
-        is_known = cols.OVER_RULE in self.columns
-        return f"coalesce({cols.OVER_RULE}, 0) > {CENT_USD}" if is_known else "false"
-
     @cached_property
     def n_billed(self) -> int:
         """Designs that have a bill, of what they ask for, and the time on what it buys."""
@@ -244,20 +229,23 @@ class Results:
     @cached_property
     def _is_sold(self) -> str:
         """Whether somebody sells the servers of a design, in SQL; all count where none is sold."""
-        known = cols.OVER_SERVER in self.columns
-        sold = f"coalesce({cols.OVER_SERVER}, 0) <= 0" if known else "true"
+        known, sold = cols.OVER_SERVER in self.columns, f"NOT ({flaws.over_server(self.columns)})"
         return sold if known and self._count(f"CASE WHEN {sold} THEN bill_usd END") else "true"
 
     @cached_property
     def over_rule(self) -> frozenset[int]:
         """Rows whose bill is more than their rules on cost allow."""
-        return self._rows_that(self._breaks_rule)
+        return self._rows_that(flaws.breaks_rule(self.columns))
 
     @cached_property
     def over_server(self) -> frozenset[int]:
         """Rows that ask for more links in a server than the priced one has."""
-        is_known = cols.OVER_SERVER in self.columns
-        return self._rows_that(f"{cols.OVER_SERVER} > 0" if is_known else "false")
+        return self._rows_that(flaws.over_server(self.columns))
+
+    @cached_property
+    def unbilled(self) -> frozenset[int]:
+        """Rows with an optimum and without a bill, in a sweep that has bills."""
+        return self._rows_that(flaws.unbilled(self.columns))
 
     def _rows_that(self, holds: str) -> frozenset[int]:
         found = self._own(f"SELECT row FROM designs WHERE {holds}")
@@ -365,7 +353,7 @@ class Results:
         like = f"PARTITION BY {', '.join(keys) or '0'}"
         all_times = f"SELECT *, min({time}) OVER ({like}) AS best_ FROM designs WHERE {self.ranked}"
         near = f"SELECT row FROM ({all_times}) WHERE {time} <= best_ * (1 + {fraction})"
-        equal = time, self._breaks_rule, self.tie_column
+        equal = (time, *flaws.preferred(self.columns))
         ranks = places.ranks(keys or ["0"], cost, equal, f"row IN ({near})")
         return self._own(
             f"SELECT {shown} FROM designs JOIN ({ranks}) ON row = ranked_row_ "
@@ -388,7 +376,7 @@ class Results:
         """As :func:`places.ranks` has it."""
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
-        return places.ranks(among, rank, (then, self._breaks_rule, self.tie_column), self.ranked)
+        return places.ranks(among, rank, (then, *flaws.preferred(self.columns)), self.ranked)
 
     def pareto(self) -> Answer:
         """Designs that no other one of their work beats in time and cost, fastest first."""
@@ -532,7 +520,7 @@ class Results:
 
     def _placed(self, figures: Sequence[str], which: str) -> list[places.Placed]:
         """As :func:`places.placed` has it, within each work."""
-        like, equal = ", ".join(self._works) or "0", (self._breaks_rule, self.tie_column)
+        like, equal = ", ".join(self._works) or "0", flaws.preferred(self.columns)
         return places.placed(self._connection, figures, which, like=like, equal=equal)
 
     def _frontier_rows(self, figures: Sequence[str], which: str) -> list[int]:
@@ -563,8 +551,6 @@ class Results:
         return [name for name, n in zip(names, found, strict=True) if n]
 
 
-_OPTIMAL = "status = 'optimal'"
-_DEAREST_USD = 1e300
-"""In place of a cost that nobody knows."""
+_OPTIMAL = flaws.OPTIMAL
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""

@@ -450,7 +450,7 @@ def test_rounding_chooses_no_row(bills: tuple[float | None, ...] | None, named: 
     designs = pa.Table.from_pylist(rows)
     connection = duckdb.connect()
     connection.register("designs", designs)
-    equal = "false", "coalesce(bill_usd, 1e300)" if bills else "0.0"
+    equal = "0", "coalesce(bill_usd, 1e300)" if bills else "0.0"
     figures = ["step_time_s", "cost_usd"]
     (placed,) = places.placed(connection, figures, "true", like="0", equal=equal)
     assert placed.row[placed.best].tolist() == [named]

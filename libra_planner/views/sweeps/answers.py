@@ -21,8 +21,9 @@ from libra_planner.sweeps.columns import (
 )
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.equals import n_alike
+from libra_planner.sweeps.figures.flaws import CENT_USD
 from libra_planner.sweeps.figures.texts import as_in_file
-from libra_planner.sweeps.results import CENT_USD, Results
+from libra_planner.sweeps.results import Results
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
 from libra_planner.views.sweeps.values import token_words

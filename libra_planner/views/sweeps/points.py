@@ -16,8 +16,14 @@ from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OVER_RULE, OVER_SERVER, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
-from libra_planner.sweeps.figures.frontiers import preference, unbeaten_in_two
-from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
+from libra_planner.sweeps.figures.flaws import CENT_USD
+from libra_planner.sweeps.figures.frontiers import (
+    BREAKS_RULE,
+    NOT_BOUGHT,
+    preference,
+    unbeaten_in_two,
+)
+from libra_planner.sweeps.results import BY, SAME, Results
 from libra_planner.views.sweeps.nearness import far_designs
 from libra_planner.views.sweeps.values import (
     axis_units,
@@ -62,8 +68,9 @@ class Points:
     plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
     tiers : names of the dimensions; empty where the plans have none, or different ones.
     is_whole : whether a picture draws all designs, those far from the frontier, too.
-    over_rule, over_server : numbers of rows whose bill breaks a rule on cost, and of those that ask
-        for servers that nobody prices: for rows whose columns do not tell it.
+    over_rule, over_server, unbilled : numbers of rows whose bill breaks a rule on cost, of those
+        that ask for servers that nobody prices, and of those without a bill: for rows whose columns
+        do not tell it.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -80,6 +87,7 @@ class Points:
     is_whole: bool = False
     over_rule: frozenset[int] = frozenset()
     over_server: frozenset[int] = frozenset()
+    unbilled: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -98,7 +106,12 @@ class Points:
         work, units = tuple(x for x in apart if x in varied), axis_units(results)
         named = results.plan_cost, results.cost_name, tuple(tier_names(results))
         found = cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named)
-        return replace(found, over_rule=results.over_rule, over_server=results.over_server)
+        return replace(
+            found,
+            over_rule=results.over_rule,
+            over_server=results.over_server,
+            unbilled=results.unbilled,
+        )
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -137,14 +150,17 @@ class Points:
         for axis in self.told:
             others = [one for one in kept if one != axis]
             own = [self.rows[i][one] for one in others]
-            alike = [row for row in self.rows if [row[one] for one in others] == own]
-            is_whole = len({row[axis] for row in alike}) == len({row[axis] for row in self.rows})
-            if is_whole and all(self._are_equal(row, self.rows[i]) for row in alike):
+            alike = [j for j, row in enumerate(self.rows) if [row[x] for x in others] == own]
+            values = {self.rows[j][axis] for j in alike}
+            is_whole = len(values) == len({row[axis] for row in self.rows})
+            flaws = {self._flaw(j) for j in alike}
+            if is_whole and len(flaws) == 1 and all(self._are_equal(j, i) for j in alike):
                 kept = others
         return [axis for axis in self.told if axis not in kept]
 
-    def _are_equal(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    def _are_equal(self, i: int, j: int) -> bool:
         """Whether rounding alone tells two rows apart."""
+        one, other = self.rows[i], self.rows[j]
         pairs = [(one[name], other[name]) for name in (self.time, self.cost) if name]
         return bool(pairs) and all(
             _is_number(a) and _is_number(b) and abs(a - b) <= SAME * abs(b) for a, b in pairs
@@ -241,6 +257,15 @@ class Points:
         row = self.rows[i]
         return bool(row.get(OVER_SERVER)) or row.get(ROW) in self.over_server
 
+    def is_unbilled(self, i: int) -> bool:
+        """Whether a design has no bill in a sweep that has bills: nobody can build or price it."""
+        return self.rows[i].get(ROW) in self.unbilled
+
+    def _flaw(self, i: int) -> int:
+        """What is wrong with a design, as ``frontiers.preference`` has it."""
+        not_bought = self.is_unbilled(i) or self.is_unsold(i)
+        return BREAKS_RULE * self.breaks_rule(i) + NOT_BOUGHT * not_bought
+
     @cached_property
     def unsold(self) -> frozenset[int]:
         """Such designs among others that are sold: their bills have no rank."""
@@ -315,11 +340,11 @@ class Points:
     @cached_property
     def _order(self) -> NDArray[np.intp]:
         """Which of equal designs is named, as all views of a sweep have it."""
-        broken = np.array([self.breaks_rule(i) for i in range(len(self.rows))], dtype=np.bool_)
+        flaws = np.array([self._flaw(i) for i in range(len(self.rows))], dtype=np.intp)
         bills = (row.get("bill_usd") for row in self.rows)
         usd = np.array([math.inf if one is None else one for one in bills], dtype=np.float64)
         numbers = [row.get(ROW, i) for i, row in enumerate(self.rows)]
-        return preference(broken, usd, np.array(numbers, dtype=np.int64))
+        return preference(flaws, usd, np.array(numbers, dtype=np.int64))
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
@@ -405,9 +430,12 @@ class Points:
     def _moves(self, axis: str) -> bool:
         """Whether any two rows that differ in this axis alone differ in time or cost."""
         others = [one for one in self.axes if one != axis]
-        first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-        pairs = ((first.setdefault(tuple(row[x] for x in others), row), row) for row in self.rows)
-        return any(one is not row and not self._are_equal(row, one) for one, row in pairs)
+        first: dict[tuple[Any, ...], int] = {}
+        pairs = (
+            (first.setdefault(tuple(row[x] for x in others), i), i)
+            for i, row in enumerate(self.rows)
+        )
+        return any(one != i and not self._are_equal(i, one) for one, i in pairs)
 
 
 def n_digits(values: Iterable[Any]) -> int:
