@@ -25,7 +25,6 @@ from libra_planner.views.sweeps.points import (
     MOST_LABELS,
     MOST_RIMS,
     Points,
-    proportional,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
 from libra_planner.views.sweeps.values import (
@@ -34,6 +33,7 @@ from libra_planner.views.sweeps.values import (
     degree_words,
     digits_apart,
     in_order,
+    proportional,
     scaled,
     swept_words,
     token_words,

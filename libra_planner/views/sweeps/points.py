@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -30,7 +30,10 @@ from libra_planner.views.sweeps.values import (
     cut_apart,
     degree_words,
     in_order,
+    is_number,
+    n_digits,
     plain,
+    proportional,
     tier_names,
 )
 
@@ -41,7 +44,6 @@ _LONGEST = 32
 _LONGEST_MAP = 48
 """Letters of a map of degrees in words before it is cut."""
 _LONGEST_LABEL = 32
-_FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
 _MOST_GROUPS = 12
 """Values of an axis up to which each is a group of designs by itself."""
 MOST_LABELS = 24
@@ -163,7 +165,7 @@ class Points:
         one, other = self.rows[i], self.rows[j]
         pairs = [(one[name], other[name]) for name in (self.time, self.cost) if name]
         return bool(pairs) and all(
-            _is_number(a) and _is_number(b) and abs(a - b) <= SAME * abs(b) for a, b in pairs
+            is_number(a) and is_number(b) and abs(a - b) <= SAME * abs(b) for a, b in pairs
         )
 
     def _number(self, i: int) -> str:
@@ -178,7 +180,7 @@ class Points:
     @property
     def has_optimum(self) -> bool:
         """Whether any row has a time."""
-        return bool(self.time) and any(_is_number(row[self.time]) for row in self.rows)
+        return bool(self.time) and any(is_number(row[self.time]) for row in self.rows)
 
     @cached_property
     def labels(self) -> dict[int, str]:
@@ -288,7 +290,7 @@ class Points:
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(self.rows):
             names = [name for name in (self.time, self.cost) if name and i not in self.unsold]
-            if names and all(_is_number(row[name]) for name in names):
+            if names and all(is_number(row[name]) for name in names):
                 found.setdefault(tuple(row[name] for name in self.apart), []).append(i)
         return found
 
@@ -329,7 +331,7 @@ class Points:
         return [
             i
             for i, row in enumerate(self.rows)
-            if i not in self.far and all(_is_number(row[name]) for name in names)
+            if i not in self.far and all(is_number(row[name]) for name in names)
         ]
 
     def _front(self, places: list[int]) -> list[int]:
@@ -438,40 +440,6 @@ class Points:
         return any(one != i and not self._are_equal(i, one) for one, i in pairs)
 
 
-def n_digits(values: Iterable[Any]) -> int:
-    """Significant digits that tell values of an axis apart.
-
-    All that a file gives, up to six; of what steps give three and more.
-
-    >>> n_digits([1.25, 100]), n_digits([1 + 7 * i / 93 for i in range(94)]), n_digits(["a"])
-    (12, 3, 12)
-    """
-    numbers = {float(value) for value in values if _is_number(value)}
-    texts = (f"{value:.{_MANY_DIGITS}g}".partition("e")[0] for value in numbers)
-    if all(sum(map(str.isdigit, text.lstrip("-0."))) <= _DIGITS for text in texts):
-        return _MANY_DIGITS
-    least = max(_FEW_DIGITS, len(f"{max(map(abs, numbers)):.0f}"))  # No 1.2e+03.
-    enough = (
-        n
-        for n in range(least, _MANY_DIGITS)
-        if len({f"{x:.{n}g}" for x in numbers}) == len(numbers)
-    )
-    return next(enough, _MANY_DIGITS)
-
-
-def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether one figure is a multiple of another one; both may be missing.
-
-    >>> proportional([1.0, None, 2.0], [3.0, None, 6.0]), proportional([1.0, 2.0], [1.0, 1.0])
-    (True, False)
-    """
-    pairs = [(a, b) for a, b in zip(values, others, strict=True) if (a, b) != (None, None)]
-    if not pairs or not all(a and b for a, b in pairs):
-        return False
-    ratios = [a / b for a, b in pairs]
-    return bool(max(ratios) <= min(ratios) * (1 + SAME))
-
-
 def _of_columns(results: Results, names: Sequence[str]) -> Results:
     """The results by what the columns of an answer can tell, where they lack what ranks them."""
     others = [replace(results, by=by) for by in reversed(BY)]
@@ -494,7 +462,3 @@ def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
         return time
     pairs = ([row[name] for row in rows] for name in (step_time, time))
     return step_time if proportional(*pairs) else time
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
