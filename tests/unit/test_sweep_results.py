@@ -1521,9 +1521,38 @@ def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:
     boxes = [one.get_window_extent() for one in inside]
     assert len(boxes) == 38
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    # Beside one another they stand a letter apart, or they read as one long number.
+    row = sorted((box for box in boxes if box.y0 == boxes[0].y0), key=lambda box: box.x0)
+    letter = 0.8 * inside[0].get_fontsize() * figure.dpi / 72
+    assert len(row) == 19
+    assert min(b.x0 - a.x1 for a, b in itertools.pairwise(row)) > letter
     # Cells that are too narrow have none.
     (axes,) = panels(ruled, lambda **more: Figure(**{**more, "figsize": (4, 4)}), "nic", "rule")
     assert not [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
+
+
+def test_small_markers_lie_over_large_ones(run: Run, tmp_path: Path) -> None:
+    """Three sizes, of which many overlap; each marker has an edge of another colour."""
+    from matplotlib.figure import Figure
+
+    keys = {"global_batch": "{batch}", "fixed_cost.per_npu": "{price}"}
+    sweep = {
+        "base": "0e_rails_2to1",
+        "axes": {"batch": [512, 1024, 2048], "nic": [25, 50], "taper": [1, 2, 4],
+                 "price": ["5 k$", "6 k$"]},
+        "set": {"constraints": ["leaf == {nic} GB/s", "taper(spine) == {taper}"], **keys},
+    }  # fmt: skip
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(sweep, sort_keys=False))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run").code == 0
+    (axes,) = panels(Results.at(tmp_path / "run"), Figure, None, None)
+    drawn = [one for one in axes.collections if len(one.get_offsets())]
+    areas = [float(one.get_sizes()[0]) for one in drawn]
+    assert areas == sorted(areas, reverse=True)
+    assert len(set(areas)) == 3
+    assert len({one.zorder for one in drawn}) == 1
+    for one in drawn:
+        edges, faces = one.get_edgecolor(), one.get_facecolor()
+        assert not any(np.allclose(edge, face) for edge in edges for face in faces)
 
 
 def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() -> None:

@@ -41,8 +41,8 @@ _MOST_CELLS = 120
 """Cells of a map up to which each has its figure, if it has room there."""
 _MAP_DIGITS, _MAP_SIZES = (4, 3), (8, 7, 6)
 """Digits of the figures of a map and their sizes of type, first choice first."""
-_DIGIT = 0.64
-"""Width of a digit, of its size of type."""
+_DIGIT, _APART = 0.64, 1.0
+"""Width of a digit, and room between two figures, of their size of type."""
 _NUMBERS = ("double", "int64")
 """Types of columns that a line shows."""
 _STACK = re.compile(r"\[[A-Za-z]+\(")
@@ -331,14 +331,14 @@ def _figures_of(grid: Any, axes: Any, width: float, height: float) -> None:
 def _fitting(values: Sequence[float], width: float, height: float) -> tuple[int, float]:
     """Digits and size of type of figures that have room in cells, in points; size 0 if none.
 
-    >>> _fitting([4.2, 16.0], 40, 20), _fitting([4.2, 16.0], 24, 20), _fitting([4.2, 16.0], 9, 20)
+    >>> _fitting([4.2, 16.0], 40, 20), _fitting([4.2, 16.0], 28, 20), _fitting([4.2, 16.0], 9, 20)
     ((4, 8), (4, 7), (3, 0))
     """
     for n_digits in _MAP_DIGITS:
         texts = [_significant(value, n_digits) for value in values]
         longest = max((len(text) - 0.5 * ("." in text) for text in texts), default=4)
         for size in _MAP_SIZES:
-            if _DIGIT * longest * size + 2 <= width and 1.4 * size <= height:
+            if (_DIGIT * longest + _APART) * size <= width and 1.4 * size <= height:
                 return n_digits, size
     return _MAP_DIGITS[-1], 0
 
