@@ -15,7 +15,7 @@ from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.expressions import whole_text_fix
 from libra_planner.sweeps.figures import flaws, frontiers, places
 from libra_planner.sweeps.figures.answer import Answer, error_text
-from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
+from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes, told_time
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import MAP, WORK_KEYS, names_at
@@ -197,6 +197,17 @@ class Results:
                 return per_sequence
         return self.need(step_time, place)
 
+    @cached_property
+    def step_time_column(self) -> str:
+        """The time of whole steps beside what ranks designs, where there is one."""
+        found = self.time_column.replace("seconds_per_sequence", "step_time_s")
+        return found if found in self.columns else self.time_column
+
+    @cached_property
+    def told_time(self) -> str:
+        """As :func:`told_time` has it."""
+        return told_time(self)
+
     @property
     def cost_column(self) -> str:
         """What designs cost: the network by the plan's prices, or the bill."""
@@ -345,11 +356,11 @@ class Results:
         the time that ranks it.
         """
         time, cost = self.time_column, self.need(self.cost_column)
-        step_time = time.replace("seconds_per_sequence", "step_time_s")
-        told = step_time if step_time in self.columns else time
         axes = [name for name in self.axes if name not in (*self.work_axes, cols.OBJECTIVE)]
         keys = self._works
-        shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes), time])
+        shown = ", ".join(
+            [*keys, cols.ROW, self.step_time_column, cost, *map(sql_name, axes), time]
+        )
         like = f"PARTITION BY {', '.join(keys) or '0'}"
         all_times = f"SELECT *, min({time}) OVER ({like}) AS best_ FROM designs WHERE {self.ranked}"
         near = f"SELECT row FROM ({all_times}) WHERE {time} <= best_ * (1 + {fraction})"
@@ -410,33 +421,36 @@ class Results:
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis, work and objective.
 
-        With what the best one costs, its work per dollar where tokens/s are known, by how much its
-        bill breaks its rule, and the least cost of any design that has a rank.
+        With the values of other axes of the best one, its time, what it costs, its work per dollar
+        where tokens/s are known, by how much its bill breaks its rule, and the least cost of any
+        design that has a rank.
         """
         name = sql_name(self.need(axis, "--group-by"))
-        time = self.time_column
         keys = list(dict.fromkeys([*self._works, name, cols.OBJECTIVE]))
         places = self._ranks(keys, self._rank())
-        best = "FILTER (WHERE ranked_place_ = 1)"
-        query = (
-            f"SELECT {', '.join(keys)}, count(*) AS n_designs, "
-            f"count(*) FILTER (WHERE {_OPTIMAL}) AS n_optimal, "
-            f"any_value(row) {best} AS best_row, any_value({time}) {best} AS best_{time}"
-        )
+        others = [x for x in self.axes if sql_name(x) not in keys and x != cols.OBJECTIVE]
+        told = {
+            x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, self.time_column)
+        }
+        least = ""
         if (cost := self.cost_column) in self.columns:
-            query += f", any_value({cost}) {best} AS best_{cost}"
-            if cols.OVER_RULE in self.columns:
-                query += f", any_value({cols.OVER_RULE}) {best} AS best_{cols.OVER_RULE}"
-            if per_dollar := self._per_dollar:
-                query += f", any_value({per_dollar}) {best} AS best_{cols.PER_DOLLAR}"
-            query += f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
-        query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
-        return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
+            told |= {x: x for x in (cost, cols.OVER_RULE) if x in self.columns}
+            told |= {cols.PER_DOLLAR: self._per_dollar} if self._per_dollar else {}
+            least = f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
+        best = (
+            f"any_value({own}) FILTER (WHERE ranked_place_ = 1) AS {sql_name(f'best_{x}')}"
+            for x, own in told.items()
+        )
+        return self._own(
+            f"SELECT {', '.join(keys)}, count(*) AS n_designs, count(*) FILTER (WHERE {_OPTIMAL}) "
+            f"AS n_optimal, {', '.join(best)}{least} FROM designs LEFT JOIN ({places}) "
+            f"ON row = ranked_row_ GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
+        )
 
     @property
     def _per_dollar(self) -> str:
         """Tokens/s per million USD by what ranks designs, in SQL; empty where nobody knows it."""
-        time = self.time_column.replace("seconds_per_sequence", "step_time_s")
+        time = self.step_time_column
         if not {"tokens_per_s", "step_time_s", time} <= {*self.columns}:
             return ""
         return f"1e6 * tokens_per_s * step_time_s / ({time} * nullif({self.cost_column}, 0))"

@@ -147,7 +147,7 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
     assert "billed" in shown.out
     # Two prices stand side by side: neither is called cost alone.
     assert "Bill: all whole parts that are bought. Network cost: bandwidths" in shown.out
-    assert "frontier of billed time per sequence and bill" in shown.out
+    assert "frontier of billed step time and bill" in shown.out
     assert "in 2 of 2 rows with a bill, at most 300 % more" in shown.err
     assert 'fabric.realization.port_speed: "{nic * 8} Gbps"' in shown.err
     assert "no bill: 1 of 3 rows: fabric.realization (dim2): got a leaf" in shown.err
@@ -251,7 +251,7 @@ def test_the_frontier_with_fim_is_of_bills(run, tmp_path) -> None:
     shown = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--json")
     assert [row["row"] for row in shown.payload["rows"]] == [1]
     words = run("sweep", "show", tmp_path / "run", "--pareto", "--fim").out
-    assert "frontier of effective time per sequence, bill and FIM" in words
+    assert "frontier of effective step time, bill and FIM" in words
     linear = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--by", "ideal", "--json")
     assert [row["row"] for row in linear.payload["rows"]] == [1, 0]
 
@@ -371,7 +371,7 @@ def test_of_equal_bills_the_first_row_is_the_best(run, tmp_path) -> None:
         page.read_text(),
     )
     said = run("sweep", "show", tmp_path / "run", "--remarks").err
-    assert "4 rows are within 0.1% of the best billed time per sequence: rows 0, 1, 2" in said
+    assert "4 rows are within 0.1% of the best billed step time: rows 0, 1, 2" in said
     assert "Axis npu_price changes the plan's cost and no bill" in said
     again = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
     assert said in again.err  # One measure of both.

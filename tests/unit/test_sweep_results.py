@@ -111,6 +111,23 @@ def test_top(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
         assert shown == [row["row"] for row in best]
 
 
+def test_groups_have_the_times_of_the_table_and_what_their_best_row_is(
+    run: Run, directory: Path
+) -> None:
+    """All steps have 256 sequences: the table shows step times, and so do groups."""
+    rows = run("sweep", "show", directory, "--group-by", "budget", "--json").payload["rows"]
+    every = Results.at(directory).everything().dicts()
+    for row in rows:
+        best = every[row["best_row"]]
+        names = ("shape", "tp", "step_time_s", "seconds_per_sequence")
+        assert [row[f"best_{name}"] for name in names] == [best[name] for name in names]
+    shown = run("sweep", "show", directory, "--group-by", "budget").out
+    assert "best step time" in shown
+    assert "its shape" in shown
+    assert "/seq." not in shown
+    assert "In all rows: 256 sequences a step" in shown
+
+
 def test_rows_near_the_best_are_counted(
     run: Run, directory: Path, rows: list[dict[str, Any]]
 ) -> None:
@@ -122,8 +139,8 @@ def test_rows_near_the_best_are_counted(
         near = [i for i, value in known.items() if value <= 1.001 * min(known.values())]
         assert (n, first) == (len(near), sorted(near)[:3])
         network = "network cost"
-        what = {"cost": network, "performance_per_cost": f"time per sequence x {network}"}
-        said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'time per sequence')}:"
+        what = {"cost": network, "performance_per_cost": f"step time x {network}"}
+        said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'step time')}:"
         assert (said in run("sweep", "show", directory, "--remarks").err) == (n > 1)
 
 
@@ -336,7 +353,7 @@ def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     title, same, *lines = outcome.out.splitlines()
     assert title == (
         "sweep, 36 designs: the best 10 of each objective "
-        "(time per sequence; performance_per_cost: time per sequence x network cost)"
+        "(step time; performance_per_cost: step time x network cost)"
     )
     assert same == "In all rows: sharded 12.277 GB, 256 sequences a step"
     assert lines[0].split()[0] == "budget"
@@ -399,7 +416,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
     run("sweep", "show", directory, "--plot", heat, "--x", "budget", "--y", "tp")
     assert "bandwidth of the fastest design" in split.read_text()
     assert "dim3" in split.read_text()
-    assert "Least time per sequence, ms, by budget and tp" in heat.read_text()
+    assert "Least step time, s, by budget and tp" in heat.read_text()
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def unranked_groups(results: Results, axis: str) -> Iterator[str]:
     )
     ((n_unsold, n),) = results.sql(query).rows
     if n:
-        why = why_unranked(n_unsold, n - n_unsold, f"no {time_words(results.time_column)}")
+        why = why_unranked(n_unsold, n - n_unsold, f"no {time_words(results.told_time)}")
         designs = f"{n:,} optimal design{'' if n == 1 else 's'}"
         yield f"Groups without a best row hold {designs} without a rank: {why}"
 
@@ -177,16 +177,8 @@ def _on_links(results: Results, told: Mapping[Work, tuple[Roles, str]]) -> Itera
 
 def _per_sequence(results: Results) -> str:
     """The column of times per sequence, where steps of one work differ in their sequences."""
-    part, whole = results.time_column, _step_time(results.time_column)
-    if part == whole or whole not in results.columns:
-        return ""
-    keys = ", ".join(_works(results)) or "1"
-    ratio = f"{whole} / {part}"
-    query = (
-        f"SELECT 1 FROM designs WHERE {results.ranked} GROUP BY {keys} "
-        f"HAVING max({ratio}) > min({ratio}) * (1 + {SAME})"
-    )
-    return part if results.sql(query).rows else ""
+    told = results.told_time
+    return "" if told == results.step_time_column else told
 
 
 def _step_time(per_sequence: str) -> str:

@@ -84,7 +84,7 @@ def _left_out(results: Results, work: Work, column: Column | None = None) -> str
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
     n, n_left, n_unsold = found["n_"], found["n_"] - found["placed_"], found["unsold_"]
-    lacks = f"no {time_words(results.time_column)}"
+    lacks = f"no {time_words(results.told_time)}"
     lacks += f", or no {column.label}" if column else ""
     why = why_unranked(n_unsold, n_left - n_unsold, lacks)
     return f"Left out: {n_left:,} of {n:,} designs: {why}" if n_left else ""
@@ -275,7 +275,7 @@ def _over(results: Results, *shown: str) -> str:
 
 def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     """Draw the least time at each pair of values of two axes; pairs without one are empty."""
-    time = results.time_column
+    time = results.told_time
     rows = _fastest(results, [x, y], [time], work)
     across, up = (_values(results, name) for name in (x, y))
     grid = np.full((len(up), len(across)), np.nan)

@@ -265,7 +265,7 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
         cost = points.cost_name
         yield (
             f"On the frontier: {len(front):,} of the {n:,} designs here. No other one beats them "
-            f"in {time_words(points.time.removeprefix('best_'))} and {cost}. "
+            f"in {time_words(points.time)} and {cost}. "
             f"Best per dollar is the least time times {cost}."
         )
     if not points.time:

@@ -101,8 +101,9 @@ class Points:
         axes = (name for name in results.axes if name in names)
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
         results = _of_columns(results, names)
-        figures = (_familiar(results.time_column, rows), results.cost_column)
+        figures = (results.time_column, results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
+        time = _familiar(time, rows)
         is_mixed = not {*apart} <= {*names}
         is_sample = answer is None and len(rows) < results.n_rows
         work, units = tuple(x for x in apart if x in varied), axis_units(results)

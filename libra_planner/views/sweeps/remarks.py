@@ -109,7 +109,7 @@ def _idle_axes(results: Results) -> Iterator[Remark]:
         return
     if axes := [visible(axis) for axis in results.idle_axes]:
         cost = "linear cost" if has_linear_costs(results) else results.cost_name
-        time = time_words(results.time_column)
+        time = time_words(results.told_time)
         what = f"{' and '.join(axes)} {'changes' if len(axes) == 1 else 'change'} "
         what += f"neither the {time} nor the {cost}"
         yield Remark(f"Axis {what}", f"axis {what}")
