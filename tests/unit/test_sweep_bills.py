@@ -520,6 +520,34 @@ def test_rows_that_nobody_can_buy_come_behind_equal_ones_in_every_view(run, tmp_
     assert "wiring rail" in page  # The cards name the wiring that can be built.
 
 
+def test_every_card_of_a_page_has_its_rows_and_broken_rules(run, tmp_path) -> None:
+    """Of two models, of groups, and of one model: what the lines of the command say."""
+    text = UNBUILT.replace("82 M$", "{75 if nic == 25 else 81} M$").replace("[16, 64, 128]", "[64]")
+    text = text.replace("where: nic < 100 or radix == 16\n", "").replace(", 100]", "]")
+    models = "axes: {workload: [llama3-70b, llama3-8b], "
+    degrees = "set:\n  parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}"
+    two = text.replace("axes: {", models).replace("set:", degrees)
+    rows = _rows(run, tmp_path, two)
+    bought = [row["row"] for row in rows if row["bill_usd"] is not None]
+    assert all(row["bill_over_rule_usd"] > 0 for row in rows if row["row"] in bought)
+    broken = "Its bill breaks its rule on cost. "
+    for more in ((), ("--group-by", "nic")):
+        run("sweep", "show", tmp_path / "run", *more, "--html", tmp_path / "out.html")
+        page = (tmp_path / "out.html").read_text()
+        for cheap, fast in (bought[:2], bought[2:]):
+            assert (
+                f"Row {cheap}. {broken}Fastest among the 4 rows with a bill: row {fast}, " in page
+            )
+        assert page.count(", its bill breaks its rule on cost. Cheapest: the same.") == 2
+    shutil.rmtree(tmp_path / "run")
+    _rows(run, tmp_path, text)
+    run("sweep", "show", tmp_path / "run", "--group-by", "nic", "--html", tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert "nic 25 (row 2, its bill breaks its rule on cost)." in page
+    assert f"Row 2. {broken}" in page
+    assert f"Row 3. {broken}" in page
+
+
 def test_two_objectives_of_one_design_are_equal_in_their_bills(run, tmp_path) -> None:
     """Rules fix its bandwidths: the rows are the same purchase."""
     text = SHAPES.replace('"SW(8)_[SW(8)_SW(8)]", ', "")

@@ -170,7 +170,14 @@ class Points:
         )
 
     def _number(self, i: int) -> str:
-        return f"row {self.rows[i].get(ROW, i)}"
+        row = self.row(i)
+        return f"row {i if row is None else row}"
+
+    def row(self, i: int) -> int | None:
+        """The number of a design, or of the best one of a group, where the answer has it."""
+        own = self.rows[i]
+        found: int | None = own.get(ROW, own.get(f"best_{ROW}"))
+        return found
 
     @cached_property
     def told(self) -> list[str]:
@@ -253,16 +260,16 @@ class Points:
     def breaks_rule(self, i: int) -> bool:
         """Whether the bill of a design is more than its rules on cost allow."""
         row = self.rows[i]
-        return (row.get(OVER_RULE) or 0.0) > CENT_USD or row.get(ROW) in self.over_rule
+        return (row.get(OVER_RULE) or 0.0) > CENT_USD or self.row(i) in self.over_rule
 
     def is_unsold(self, i: int) -> bool:
         """Whether a design asks for a server that nobody prices: its bill is of a smaller one."""
         row = self.rows[i]
-        return bool(row.get(OVER_SERVER)) or row.get(ROW) in self.over_server
+        return bool(row.get(OVER_SERVER)) or self.row(i) in self.over_server
 
     def is_unbilled(self, i: int) -> bool:
         """Whether a design has no bill in a sweep that has bills: nobody can build or price it."""
-        return self.rows[i].get(ROW) in self.unbilled
+        return self.row(i) in self.unbilled
 
     def _flaw(self, i: int) -> int:
         """What is wrong with a design, as ``frontiers.preference`` has it."""
