@@ -13,9 +13,9 @@ from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.expressions import whole_text_fix
-from libra_planner.sweeps.figures import frontiers, places
+from libra_planner.sweeps.figures import flaws, frontiers, places
 from libra_planner.sweeps.figures.answer import Answer, error_text
-from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes
+from libra_planner.sweeps.figures.equals import first_of_alike, idle_axes, told_time
 from libra_planner.sweeps.figures.tables import connection_to, filtered_connection, sql_name
 from libra_planner.sweeps.store import Layout, RunDirectory
 from libra_planner.sweeps.template import MAP, WORK_KEYS, names_at
@@ -23,10 +23,6 @@ from libra_planner.sweeps.template import MAP, WORK_KEYS, names_at
 NEAR, SAME = places.NEAR, frontiers.SAME
 """Relative differences of a figure: up to the first a design is as good as the best for people, up
 to the second it is not worth its place."""
-
-
-CENT_USD = 0.01
-"""Money up to which a bill is as a rule on cost allows."""
 
 
 BY = ("ideal", "effective", "bill")
@@ -201,6 +197,17 @@ class Results:
                 return per_sequence
         return self.need(step_time, place)
 
+    @cached_property
+    def step_time_column(self) -> str:
+        """The time of whole steps beside what ranks designs, where there is one."""
+        found = self.time_column.replace("seconds_per_sequence", "step_time_s")
+        return found if found in self.columns else self.time_column
+
+    @cached_property
+    def told_time(self) -> str:
+        """As :func:`told_time` has it."""
+        return told_time(self)
+
     @property
     def cost_column(self) -> str:
         """What designs cost: the network by the plan's prices, or the bill."""
@@ -219,17 +226,6 @@ class Results:
         """What designs cost, in words: ``bill``, ``network cost``, or ``system cost``."""
         return "bill" if self.cost_column == "bill_usd" else self.plan_cost
 
-    @property
-    def tie_column(self) -> str:
-        """What decides between designs of equal costs and times, in SQL: the bill, if known."""
-        return f"coalesce(bill_usd, {_DEAREST_USD})" if "bill_usd" in self.columns else "0.0"
-
-    @property
-    def _breaks_rule(self) -> str:
-        """Whether the bill of a design is more than its rules on cost allow, in SQL."""
-        is_known = cols.OVER_RULE in self.columns
-        return f"coalesce({cols.OVER_RULE}, 0) > {CENT_USD}" if is_known else "false"
-
     @cached_property
     def n_billed(self) -> int:
         """Designs that have a bill, of what they ask for, and the time on what it buys."""
@@ -244,20 +240,23 @@ class Results:
     @cached_property
     def _is_sold(self) -> str:
         """Whether somebody sells the servers of a design, in SQL; all count where none is sold."""
-        known = cols.OVER_SERVER in self.columns
-        sold = f"coalesce({cols.OVER_SERVER}, 0) <= 0" if known else "true"
+        known, sold = cols.OVER_SERVER in self.columns, f"NOT ({flaws.over_server(self.columns)})"
         return sold if known and self._count(f"CASE WHEN {sold} THEN bill_usd END") else "true"
 
     @cached_property
     def over_rule(self) -> frozenset[int]:
         """Rows whose bill is more than their rules on cost allow."""
-        return self._rows_that(self._breaks_rule)
+        return self._rows_that(flaws.breaks_rule(self.columns))
 
     @cached_property
     def over_server(self) -> frozenset[int]:
         """Rows that ask for more links in a server than the priced one has."""
-        is_known = cols.OVER_SERVER in self.columns
-        return self._rows_that(f"{cols.OVER_SERVER} > 0" if is_known else "false")
+        return self._rows_that(flaws.over_server(self.columns))
+
+    @cached_property
+    def unbilled(self) -> frozenset[int]:
+        """Rows with an optimum and without a bill, in a sweep that has bills."""
+        return self._rows_that(flaws.unbilled(self.columns))
 
     def _rows_that(self, holds: str) -> frozenset[int]:
         found = self._own(f"SELECT row FROM designs WHERE {holds}")
@@ -357,15 +356,15 @@ class Results:
         the time that ranks it.
         """
         time, cost = self.time_column, self.need(self.cost_column)
-        step_time = time.replace("seconds_per_sequence", "step_time_s")
-        told = step_time if step_time in self.columns else time
         axes = [name for name in self.axes if name not in (*self.work_axes, cols.OBJECTIVE)]
         keys = self._works
-        shown = ", ".join([*keys, cols.ROW, told, cost, *map(sql_name, axes), time])
+        shown = ", ".join(
+            [*keys, cols.ROW, self.step_time_column, cost, *map(sql_name, axes), time]
+        )
         like = f"PARTITION BY {', '.join(keys) or '0'}"
         all_times = f"SELECT *, min({time}) OVER ({like}) AS best_ FROM designs WHERE {self.ranked}"
         near = f"SELECT row FROM ({all_times}) WHERE {time} <= best_ * (1 + {fraction})"
-        equal = time, self._breaks_rule, self.tie_column
+        equal = (time, *flaws.preferred(self.columns))
         ranks = places.ranks(keys or ["0"], cost, equal, f"row IN ({near})")
         return self._own(
             f"SELECT {shown} FROM designs JOIN ({ranks}) ON row = ranked_row_ "
@@ -388,7 +387,7 @@ class Results:
         """As :func:`places.ranks` has it."""
         cost = self.cost_column if self.cost_column in self.columns else "NULL"
         then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
-        return places.ranks(among, rank, (then, self._breaks_rule, self.tie_column), self.ranked)
+        return places.ranks(among, rank, (then, *flaws.preferred(self.columns)), self.ranked)
 
     def pareto(self) -> Answer:
         """Designs that no other one of their work beats in time and cost, fastest first."""
@@ -422,33 +421,36 @@ class Results:
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis, work and objective.
 
-        With what the best one costs, its work per dollar where tokens/s are known, by how much its
-        bill breaks its rule, and the least cost of any design that has a rank.
+        With the values of other axes of the best one, its time, what it costs, its work per dollar
+        where tokens/s are known, by how much its bill breaks its rule, and the least cost of any
+        design that has a rank.
         """
         name = sql_name(self.need(axis, "--group-by"))
-        time = self.time_column
         keys = list(dict.fromkeys([*self._works, name, cols.OBJECTIVE]))
         places = self._ranks(keys, self._rank())
-        best = "FILTER (WHERE ranked_place_ = 1)"
-        query = (
-            f"SELECT {', '.join(keys)}, count(*) AS n_designs, "
-            f"count(*) FILTER (WHERE {_OPTIMAL}) AS n_optimal, "
-            f"any_value(row) {best} AS best_row, any_value({time}) {best} AS best_{time}"
-        )
+        others = [x for x in self.axes if sql_name(x) not in keys and x != cols.OBJECTIVE]
+        told = {
+            x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, self.time_column)
+        }
+        least = ""
         if (cost := self.cost_column) in self.columns:
-            query += f", any_value({cost}) {best} AS best_{cost}"
-            if cols.OVER_RULE in self.columns:
-                query += f", any_value({cols.OVER_RULE}) {best} AS best_{cols.OVER_RULE}"
-            if per_dollar := self._per_dollar:
-                query += f", any_value({per_dollar}) {best} AS best_{cols.PER_DOLLAR}"
-            query += f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
-        query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
-        return self._own(f"{query} GROUP BY {', '.join(keys)} ORDER BY ALL")
+            told |= {x: x for x in (cost, cols.OVER_RULE) if x in self.columns}
+            told |= {cols.PER_DOLLAR: self._per_dollar} if self._per_dollar else {}
+            least = f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
+        best = (
+            f"any_value({own}) FILTER (WHERE ranked_place_ = 1) AS {sql_name(f'best_{x}')}"
+            for x, own in told.items()
+        )
+        return self._own(
+            f"SELECT {', '.join(keys)}, count(*) AS n_designs, count(*) FILTER (WHERE {_OPTIMAL}) "
+            f"AS n_optimal, {', '.join(best)}{least} FROM designs LEFT JOIN ({places}) "
+            f"ON row = ranked_row_ GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
+        )
 
     @property
     def _per_dollar(self) -> str:
         """Tokens/s per million USD by what ranks designs, in SQL; empty where nobody knows it."""
-        time = self.time_column.replace("seconds_per_sequence", "step_time_s")
+        time = self.step_time_column
         if not {"tokens_per_s", "step_time_s", time} <= {*self.columns}:
             return ""
         return f"1e6 * tokens_per_s * step_time_s / ({time} * nullif({self.cost_column}, 0))"
@@ -532,7 +534,7 @@ class Results:
 
     def _placed(self, figures: Sequence[str], which: str) -> list[places.Placed]:
         """As :func:`places.placed` has it, within each work."""
-        like, equal = ", ".join(self._works) or "0", (self._breaks_rule, self.tie_column)
+        like, equal = ", ".join(self._works) or "0", flaws.preferred(self.columns)
         return places.placed(self._connection, figures, which, like=like, equal=equal)
 
     def _frontier_rows(self, figures: Sequence[str], which: str) -> list[int]:
@@ -563,8 +565,6 @@ class Results:
         return [name for name, n in zip(names, found, strict=True) if n]
 
 
-_OPTIMAL = "status = 'optimal'"
-_DEAREST_USD = 1e300
-"""In place of a cost that nobody knows."""
+_OPTIMAL = flaws.OPTIMAL
 _SPREAD = 2654435761
 """2**32 over the golden ratio: its multiples modulo 2**32 are spread evenly."""

@@ -22,6 +22,7 @@ from libra_planner.sweeps.solver import Solver
 from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
 from libra_planner.units import format_usd
 from libra_planner.views.sweeps.best import best_rows
+from libra_planner.views.sweeps.points import Points
 from libra_planner.views.sweeps.remarks import remarks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
@@ -146,7 +147,7 @@ def test_bills_beyond_what_is_asked_have_their_own_time(run, tmp_path) -> None:
     assert "billed" in shown.out
     # Two prices stand side by side: neither is called cost alone.
     assert "Bill: all whole parts that are bought. Network cost: bandwidths" in shown.out
-    assert "frontier of billed time per sequence and bill" in shown.out
+    assert "frontier of billed step time and bill" in shown.out
     assert "in 2 of 2 rows with a bill, at most 300 % more" in shown.err
     assert 'fabric.realization.port_speed: "{nic * 8} Gbps"' in shown.err
     assert "no bill: 1 of 3 rows: fabric.realization (dim2): got a leaf" in shown.err
@@ -250,7 +251,7 @@ def test_the_frontier_with_fim_is_of_bills(run, tmp_path) -> None:
     shown = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--json")
     assert [row["row"] for row in shown.payload["rows"]] == [1]
     words = run("sweep", "show", tmp_path / "run", "--pareto", "--fim").out
-    assert "frontier of effective time per sequence, bill and FIM" in words
+    assert "frontier of effective step time, bill and FIM" in words
     linear = run("sweep", "show", tmp_path / "run", "--pareto", "--fim", "--by", "ideal", "--json")
     assert [row["row"] for row in linear.payload["rows"]] == [1, 0]
 
@@ -370,7 +371,7 @@ def test_of_equal_bills_the_first_row_is_the_best(run, tmp_path) -> None:
         page.read_text(),
     )
     said = run("sweep", "show", tmp_path / "run", "--remarks").err
-    assert "4 rows are within 0.1% of the best billed time per sequence: rows 0, 1, 2" in said
+    assert "4 rows are within 0.1% of the best billed step time: rows 0, 1, 2" in said
     assert "Axis npu_price changes the plan's cost and no bill" in said
     again = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
     assert said in again.err  # One measure of both.
@@ -473,6 +474,78 @@ def test_of_rows_that_are_equal_by_the_plan_the_cheapest_bill_is_named(run, tmp_
     assert least > min(bills)
     found = Results.at(tmp_path / "run", by="ideal")
     assert next(iter(best_rows(found))) == found.top(1).rows[0][0] == least
+
+
+UNBUILT = """\
+base: 0e_rails_2to1
+axes: {radix: [16, 64, 128], wiring: [top_of_rack, rail], nic: [25, 50, 100]}
+set:
+  constraints: ["leaf == {nic} GB/s", "taper(spine) == 2", "cost <= 82 M$"]
+  fabric.realization: {port_speed: "{nic * 8} Gbps", switch_radix: "{radix}", wiring: "{wiring}"}
+where: nic < 100 or radix == 16
+columns: [step_time_s, cost_usd, bandwidth, bill_usd]
+objective: performance
+"""
+
+
+def test_rows_that_nobody_can_buy_come_behind_equal_ones_in_every_view(run, tmp_path) -> None:
+    """Small leaves have no bill, those of 128 cost more; bills at 50 GB/s break the rule."""
+    text = UNBUILT.replace(', "cost <= 82 M$"', ', "cost <= {82 if nic == 50 else 99} M$"')
+    rows = _rows(run, tmp_path, text)
+    of_50 = [row for row in rows if row["nic"] == 50]
+    assert [row["bill_usd"] is None for row in of_50] == [True, True, True, False, True, False]
+    bought = [row["row"] for row in of_50 if row["bill_usd"] is not None]
+    assert all(row["bill_over_rule_usd"] > 0 for row in of_50 if row["row"] in bought)
+    found = Results.at(tmp_path / "run", "ideal", ["nic <= 50"])
+    named = min(bought, key=lambda row: rows[row]["bill_usd"])
+    assert [row for row, *_ in found.top(6).rows] == [
+        *sorted(bought, key=lambda row: rows[row]["bill_usd"]),
+        *(row["row"] for row in of_50 if row["row"] not in bought),
+    ]
+    assert next(iter(best_rows(found))) == named
+    assert found.pareto().dicts()[0]["row"] == found.grouped("nic").dicts()[1]["best_row"] == named
+    few = found.listed(["row", "step_time_s", "cost_usd", "nic"], among=found.everything())
+    points = Points.of(found, few)
+    assert [points.rows[front[0]]["row"] for front in points.fronts.values()] == [named]
+    whole = ("sweep", "show", tmp_path / "run", "--by", "ideal")
+    shown = run(*whole, "--where", "nic <= 50").out
+    assert "5 more are equal, 4 with no bill, 1 with a bill that breaks its rule on cost)" in shown
+    assert "5 more are equal, 4 with no bill)" in shown
+    assert f"{named} " in shown
+    # The fastest of all has no equal with a bill: that is said in its place.
+    assert "it has no bill; row 5 is equal, with no bill)" in run(*whole).out
+    run(*whole, "--where", "nic <= 50", "--html", tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert f"Row {named}; 5 more are equal, 4 with no bill, 1 with a bill that breaks" in page
+    assert "wiring rail" in page  # The cards name the wiring that can be built.
+
+
+def test_every_card_of_a_page_has_its_rows_and_broken_rules(run, tmp_path) -> None:
+    """Of two models, of groups, and of one model: what the lines of the command say."""
+    text = UNBUILT.replace("82 M$", "{75 if nic == 25 else 81} M$").replace("[16, 64, 128]", "[64]")
+    text = text.replace("where: nic < 100 or radix == 16\n", "").replace(", 100]", "]")
+    models = "axes: {workload: [llama3-70b, llama3-8b], "
+    degrees = "set:\n  parallelism: {tp: 4, cp: 2, pp: 4, dp: 64}"
+    two = text.replace("axes: {", models).replace("set:", degrees)
+    rows = _rows(run, tmp_path, two)
+    bought = [row["row"] for row in rows if row["bill_usd"] is not None]
+    assert all(row["bill_over_rule_usd"] > 0 for row in rows if row["row"] in bought)
+    broken = "Its bill breaks its rule on cost. "
+    for more in ((), ("--group-by", "nic")):
+        run("sweep", "show", tmp_path / "run", *more, "--html", tmp_path / "out.html")
+        page = (tmp_path / "out.html").read_text()
+        for cheap, fast in (bought[:2], bought[2:]):
+            assert (
+                f"Row {cheap}. {broken}Fastest among the 4 rows with a bill: row {fast}, " in page
+            )
+        assert page.count(", its bill breaks its rule on cost. Cheapest: the same.") == 2
+    shutil.rmtree(tmp_path / "run")
+    _rows(run, tmp_path, text)
+    run("sweep", "show", tmp_path / "run", "--group-by", "nic", "--html", tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert "nic 25 (row 2, its bill breaks its rule on cost)." in page
+    assert f"Row 2. {broken}" in page
+    assert f"Row 3. {broken}" in page
 
 
 def test_two_objectives_of_one_design_are_equal_in_their_bills(run, tmp_path) -> None:

@@ -265,7 +265,8 @@ def test_the_best_by_effective_time(run: Run, directory: Path, rows: list[Row]) 
     expected = sorted(row[time] for row in rows if row[time] is not None)
     assert [row[time] for row in found["rows"]] == expected
     grouped = run("sweep", "show", directory, "--group-by", "shape", "--by", "effective").out
-    assert "best eff./seq." in grouped
+    assert "best effective" in grouped
+    assert "In all rows: 256 sequences a step" in grouped
 
 
 def test_without_a_choice_of_path_fim_is_null_and_counts_as_0(run: Run, tmp_path: Path) -> None:

@@ -111,6 +111,23 @@ def test_top(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
         assert shown == [row["row"] for row in best]
 
 
+def test_groups_have_the_times_of_the_table_and_what_their_best_row_is(
+    run: Run, directory: Path
+) -> None:
+    """All steps have 256 sequences: the table shows step times, and so do groups."""
+    rows = run("sweep", "show", directory, "--group-by", "budget", "--json").payload["rows"]
+    every = Results.at(directory).everything().dicts()
+    for row in rows:
+        best = every[row["best_row"]]
+        names = ("shape", "tp", "step_time_s", "seconds_per_sequence")
+        assert [row[f"best_{name}"] for name in names] == [best[name] for name in names]
+    shown = run("sweep", "show", directory, "--group-by", "budget").out
+    assert "best step time" in shown
+    assert "its shape" in shown
+    assert "/seq." not in shown
+    assert "In all rows: 256 sequences a step" in shown
+
+
 def test_rows_near_the_best_are_counted(
     run: Run, directory: Path, rows: list[dict[str, Any]]
 ) -> None:
@@ -122,8 +139,8 @@ def test_rows_near_the_best_are_counted(
         near = [i for i, value in known.items() if value <= 1.001 * min(known.values())]
         assert (n, first) == (len(near), sorted(near)[:3])
         network = "network cost"
-        what = {"cost": network, "performance_per_cost": f"time per sequence x {network}"}
-        said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'time per sequence')}:"
+        what = {"cost": network, "performance_per_cost": f"step time x {network}"}
+        said = f"{n:,} rows are within 0.1% of the best {what.get(objective, 'step time')}:"
         assert (said in run("sweep", "show", directory, "--remarks").err) == (n > 1)
 
 
@@ -336,7 +353,7 @@ def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     title, same, *lines = outcome.out.splitlines()
     assert title == (
         "sweep, 36 designs: the best 10 of each objective "
-        "(time per sequence; performance_per_cost: time per sequence x network cost)"
+        "(step time; performance_per_cost: step time x network cost)"
     )
     assert same == "In all rows: sharded 12.277 GB, 256 sequences a step"
     assert lines[0].split()[0] == "budget"
@@ -399,7 +416,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
     run("sweep", "show", directory, "--plot", heat, "--x", "budget", "--y", "tp")
     assert "bandwidth of the fastest design" in split.read_text()
     assert "dim3" in split.read_text()
-    assert "Least time per sequence, ms, by budget and tp" in heat.read_text()
+    assert "Least step time, s, by budget and tp" in heat.read_text()
 
 
 @pytest.mark.parametrize(
@@ -450,7 +467,7 @@ def test_rounding_chooses_no_row(bills: tuple[float | None, ...] | None, named: 
     designs = pa.Table.from_pylist(rows)
     connection = duckdb.connect()
     connection.register("designs", designs)
-    equal = "false", "coalesce(bill_usd, 1e300)" if bills else "0.0"
+    equal = "0", "coalesce(bill_usd, 1e300)" if bills else "0.0"
     figures = ["step_time_s", "cost_usd"]
     (placed,) = places.placed(connection, figures, "true", like="0", equal=equal)
     assert placed.row[placed.best].tolist() == [named]
@@ -1521,9 +1538,38 @@ def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:
     boxes = [one.get_window_extent() for one in inside]
     assert len(boxes) == 38
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    # Beside one another they stand a letter apart, or they read as one long number.
+    row = sorted((box for box in boxes if box.y0 == boxes[0].y0), key=lambda box: box.x0)
+    letter = 0.8 * inside[0].get_fontsize() * figure.dpi / 72
+    assert len(row) == 19
+    assert min(b.x0 - a.x1 for a, b in itertools.pairwise(row)) > letter
     # Cells that are too narrow have none.
     (axes,) = panels(ruled, lambda **more: Figure(**{**more, "figsize": (4, 4)}), "nic", "rule")
     assert not [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
+
+
+def test_small_markers_lie_over_large_ones(run: Run, tmp_path: Path) -> None:
+    """Three sizes, of which many overlap; each marker has an edge of another colour."""
+    from matplotlib.figure import Figure
+
+    keys = {"global_batch": "{batch}", "fixed_cost.per_npu": "{price}"}
+    sweep = {
+        "base": "0e_rails_2to1",
+        "axes": {"batch": [512, 1024, 2048], "nic": [25, 50], "taper": [1, 2, 4],
+                 "price": ["5 k$", "6 k$"]},
+        "set": {"constraints": ["leaf == {nic} GB/s", "taper(spine) == {taper}"], **keys},
+    }  # fmt: skip
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(sweep, sort_keys=False))
+    assert run("sweep", "run", tmp_path / "s.yaml", "-o", tmp_path / "run").code == 0
+    (axes,) = panels(Results.at(tmp_path / "run"), Figure, None, None)
+    drawn = [one for one in axes.collections if len(one.get_offsets())]
+    areas = [float(one.get_sizes()[0]) for one in drawn]
+    assert areas == sorted(areas, reverse=True)
+    assert len(set(areas)) == 3
+    assert len({one.zorder for one in drawn}) == 1
+    for one in drawn:
+        edges, faces = one.get_edgecolor(), one.get_facecolor()
+        assert not any(np.allclose(edge, face) for edge in edges for face in faces)
 
 
 def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() -> None:

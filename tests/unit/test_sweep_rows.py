@@ -146,8 +146,11 @@ def test_of_equal_designs_the_one_that_keeps_its_rule_is_the_best(run, tmp_path)
     (tmp_path / "tied.yaml").write_text(TIED)
     there = tmp_path / "run"
     ran = run("sweep", "run", tmp_path / "tied.yaml", "-o", there)
-    assert re.search(r"cheapest row 2 \([^()]*; row 0 is equal\)", ran.out)
-    assert "breaks" not in ran.out
+    assert re.search(
+        r"cheapest row 2 \([^()]*; row 0 is equal, with a bill that breaks its rule on cost\)",
+        ran.out,
+    )
+    assert "its bill breaks" not in ran.out
     first, other = run("sweep", "show", there, "--group-by", "cap", "--json").payload["rows"]
     rows = lp.sweep_results(there).to_frame()
     assert first["best_bill_over_rule_usd"] == pytest.approx(first["best_bill_usd"] - 74e6)

@@ -39,6 +39,10 @@ class Ranked(Protocol):
         """The time that ranks them."""
 
     @property
+    def step_time_column(self) -> str:
+        """The time of their steps beside it."""
+
+    @property
     def cost_column(self) -> str:
         """Their cost."""
 
@@ -100,6 +104,23 @@ def idle_axes(results: Ranked) -> list[str]:
         if is_same and n_ranked and n_least == n_values > 1:
             found.append(axis)
     return found
+
+
+def told_time(results: Ranked) -> str:
+    """The time that people read: of whole steps, where it ranks as the time of a sequence does.
+
+    It does where all steps of one work have the same number of sequences.
+    """
+    part, whole = results.time_column, results.step_time_column
+    if part == whole:
+        return whole
+    keys = ", ".join(map(sql_name, results.work_axes)) or "1"
+    ratio = f"{whole} / {part}"
+    query = (
+        f"SELECT 1 FROM designs WHERE {results.ranked} GROUP BY {keys} "
+        f"HAVING max({ratio}) > min({ratio}) * (1 + {SAME})"
+    )
+    return part if results.sql(query).rows else whole
 
 
 def n_alike(results: Ranked) -> int:

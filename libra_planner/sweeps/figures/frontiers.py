@@ -36,26 +36,31 @@ def ties(values: Array) -> NDArray[np.intp]:
     return ranks
 
 
-def preference(is_broken: Mask, usd: Array, row: NDArray[np.int64]) -> NDArray[np.intp]:
+BREAKS_RULE, NOT_BOUGHT = 1, 2
+"""Flaws of a design, which add up: its bill breaks a rule on cost; nobody can buy it."""
+
+
+def preference(flaw: NDArray[np.intp], usd: Array, row: NDArray[np.int64]) -> NDArray[np.intp]:
     """Which of designs that are equal in all that ranks them is named: their order, shape (n,).
 
-    Those come first that break no rule on cost, then the least bill up to :func:`ties`, then the
-    lowest row.
+    Those come first that can be bought and break no rule on cost, then those that break one, last
+    those that nobody can buy; then the least bill up to :func:`ties`, then the lowest row.
 
     Parameters
     ----------
-    is_broken : whether the bill of a design breaks a rule, shape (n,).
+    flaw : 0, or what is wrong with a design: :data:`BREAKS_RULE` plus :data:`NOT_BOUGHT`, shape
+        (n,).
     usd : bills, large where nobody knows them, shape (n,).
     row : numbers of rows, shape (n,).
 
     Examples
     --------
     >>> bills = np.array([5.0, 5 - 1e-14, 4.0])
-    >>> preference(np.zeros(3, dtype=bool), bills, np.array([0, 1, 2]))
+    >>> preference(np.zeros(3, dtype=np.intp), bills, np.array([0, 1, 2]))
     array([1, 2, 0])
     """
     places = np.empty(len(usd), dtype=np.intp)
-    places[np.lexsort((row, ties(usd), is_broken))] = np.arange(len(usd))
+    places[np.lexsort((row, ties(usd), flaw))] = np.arange(len(usd))
     return places
 
 

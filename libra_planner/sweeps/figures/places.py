@@ -56,18 +56,18 @@ def ranks(among: Sequence[str], rank: str, equal: tuple[str, str, str], which: s
     ----------
     among : SQL of what designs have in common that are ranked together.
     rank : SQL of what is to be small.
-    equal : SQL of what is to be small next: cost or time, whether a rule is broken, and the bill.
+    equal : SQL of what is to be small next: cost or time, the flaw, and the bill.
     which : SQL of the designs that have a place.
     """
-    then, broken, last = equal
+    then, flaw, last = equal
     like = f"dense_rank() OVER (ORDER BY {', '.join(among)})"
     figures = (
         f"SELECT row AS row_, {rank} AS rank_, {then} AS then_, {last} AS last_, "
-        f"{broken} AS broken_, {like} AS like_ FROM designs WHERE {which}"
+        f"{flaw} AS flaw_, {like} AS like_ FROM designs WHERE {which}"
     )
     return (
         "SELECT row_ AS ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY rank_tie_, "
-        "then_tie_, broken_, last_tie_, row_) AS ranked_place_ FROM "
+        "then_tie_, flaw_, last_tie_, row_) AS ranked_place_ FROM "
         f"({with_ties(figures, ('rank_', 'then_', 'last_'))})"
     )
 
@@ -83,11 +83,11 @@ def placed(
     figures : SQL of time, cost and, where it counts, FIM.
     which : SQL of the designs that have a place.
     like : SQL of the axes that change what is trained.
-    equal : SQL of whether a rule is broken, and of the bill: what ``frontiers.preference`` takes.
+    equal : SQL of the flaw and of the bill: what ``frontiers.preference`` takes.
     """
     wanted = [f"{one} AS figure_{i}" for i, one in enumerate([*figures, equal[1]])]
     query = (
-        f"SELECT row, dense_rank() OVER (ORDER BY {like}) AS like_, {equal[0]} AS broken_, "
+        f"SELECT row, dense_rank() OVER (ORDER BY {like}) AS like_, {equal[0]} AS flaw_, "
         f"{', '.join(wanted)} FROM designs WHERE {which} ORDER BY row"
     )
     found = connection.execute(query).fetchnumpy()
@@ -98,7 +98,7 @@ def placed(
     for one in np.unique(found["like_"]):
         *own, usd = [array[places := found["like_"] == one] for array in arrays]
         row = found["row"][places]
-        then = frontiers.preference(found["broken_"][places], usd, row)
+        then = frontiers.preference(found["flaw_"][places], usd, row)
         time, cost, *fim = own
         best = (
             frontiers.unbeaten(time, cost, fim[0], then)

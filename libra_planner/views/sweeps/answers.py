@@ -21,8 +21,9 @@ from libra_planner.sweeps.columns import (
 )
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.equals import n_alike
+from libra_planner.sweeps.figures.flaws import CENT_USD
 from libra_planner.sweeps.figures.texts import as_in_file
-from libra_planner.sweeps.results import CENT_USD, Results
+from libra_planner.sweeps.results import Results
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
 from libra_planner.views.sweeps.values import token_words
@@ -35,7 +36,10 @@ _OF_FIM = ("fim_floor_percent", "fim_percent", "fim_avoidable_dimension", "fim_a
 """What a narrow terminal loses last, in this order: the most is what routing could gain."""
 _KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", *_OF_FIM)
 """What every terminal shows, with the axes."""
-_PER_SEQUENCE = {name: name.replace("step_time_s", "seconds_per_sequence") for name in _TIMES}
+_PER_SEQUENCE = {
+    name: name.replace("step_time_s", "seconds_per_sequence")
+    for name in (*_TIMES, *(_BEST + one for one in _TIMES))
+}
 
 Row = Mapping[str, Any]
 
@@ -117,7 +121,7 @@ def answer_words(
     is_frontier, has_fim : whether it is the frontier, and whether FIM counts there.
     """
     name = visible(results.name)
-    time = time_words(results.time_column)
+    time = time_words(results.told_time)
     work = ", ".join(map(visible, results.work_axes))
     if by:
         keys = ", ".join(dict.fromkeys([*map(visible, results.work_axes), visible(by)]))
@@ -149,13 +153,14 @@ def time_words(time: str) -> str:
     ('step time', 'effective time per sequence')
     """
     what = "step time" if time.endswith("step_time_s") else "time per sequence"
+    time = time.removeprefix(_BEST)
     kind = next((one for one in ("effective", "billed") if time.startswith(one)), "")
     return f"{kind} {what}".strip()
 
 
 def measure_words(results: Results, objective: str) -> str:
     """What ranks the designs of an objective."""
-    time, cost = time_words(results.time_column), results.cost_name
+    time, cost = time_words(results.told_time), results.cost_name
     if results.cost_column not in results.columns:
         return time
     return {"cost": cost, "performance_per_cost": f"{time} x {cost}"}.get(objective, time)
@@ -168,7 +173,7 @@ def _rank_words(results: Results) -> str:
     """
     query = f"SELECT DISTINCT {OBJECTIVE} FROM designs WHERE {results.ranked} ORDER BY 1"
     objectives = [name for (name,) in results.sql(query).rows]
-    time = time_words(results.time_column)
+    time = time_words(results.told_time)
     told = {name: measure_words(results, name) for name in objectives}
     if len(told) == 1:
         return next(iter(told.values()))
@@ -221,6 +226,8 @@ def _of_group(name: str, axes: Sequence[str], plan_cost: str, *, is_billed: bool
         own = replace(own, heading=AS_BILLED)
     if start == _BEST and own.name == OVER_RULE:
         return replace(own, heading="breaks its rule by", text=_broken)
+    if start == _BEST and own.name in axes:
+        return replace(own, heading=f"its {own.name}", text=as_in_file)
     words = {_BEST: "its " if own.name in (COST, _BILL, PER_DOLLAR) else "best ", _LEAST: "least "}
     return replace(own, heading=words.get(start, "") + own.label)
 

@@ -14,7 +14,6 @@ from libra_planner.sweeps.results import BY, NEAR, SAME, Results
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.linear import equals_words
-from libra_planner.views.sweeps.paid import n_unbilled
 from libra_planner.views.sweeps.points import Points
 
 _MOST_WORKS = 3
@@ -24,6 +23,7 @@ _LARGE = 1000.0
 _OF_ONE = " a sequence"
 _EFFECTIVE = BY[1]
 BROKEN, UNSOLD = "its bill breaks its rule on cost", "no such server is priced"
+NO_BILL = "it has no bill"
 """What is wrong with the bill of a row, in few words."""
 
 
@@ -51,7 +51,15 @@ def best_lines(results: Results, *, is_near: bool = True) -> Iterator[str]:
 
 def wrong_words(results: Results, points: Points, i: int) -> list[str]:
     """What is wrong with the bill of a design."""
-    found = {BROKEN: points.breaks_rule(i), UNSOLD: has_bills(results) and points.is_unsold(i)}
+    return _wrong_words(results, points.breaks_rule(i), points.is_unsold(i), points.is_unbilled(i))
+
+
+def _wrong_words(
+    results: Results, is_broken: bool, is_unsold: bool, is_unbilled: bool
+) -> list[str]:
+    """The same of a row of which all that is known."""
+    found = {BROKEN: is_broken, UNSOLD: "bill_usd" in results.columns and is_unsold}
+    found[NO_BILL] = is_unbilled and results.n_billed > 0
     return [words for words, holds in found.items() if holds]
 
 
@@ -59,11 +67,6 @@ def near_lines(results: Results) -> Iterator[str]:
     """The cheapest designs that are about as fast as the fastest, where that saves money."""
     if _has_figures(results):
         yield from _cheapest(results, _per_sequence(results))
-
-
-def has_bills(results: Results) -> bool:
-    """Whether rows are told with their bills."""
-    return results.cost_column == "bill_usd"
 
 
 def _has_figures(results: Results) -> bool:
@@ -115,7 +118,7 @@ def among_words(results: Results) -> str:
         return ""
     if results.n_unsold:
         return f" among the {results.n_billed:,} rows with a bill of servers that are sold"
-    return f" among the {results.n_billed:,} rows with a bill" if n_unbilled(results) else ""
+    return f" among the {results.n_billed:,} rows with a bill" if results.unbilled else ""
 
 
 def why_unranked(n_unsold: int, n_other: int, lacks: str) -> str:
@@ -153,7 +156,7 @@ def unranked_groups(results: Results, axis: str) -> Iterator[str]:
     )
     ((n_unsold, n),) = results.sql(query).rows
     if n:
-        why = why_unranked(n_unsold, n - n_unsold, f"no {time_words(results.time_column)}")
+        why = why_unranked(n_unsold, n - n_unsold, f"no {time_words(results.told_time)}")
         designs = f"{n:,} optimal design{'' if n == 1 else 's'}"
         yield f"Groups without a best row hold {designs} without a rank: {why}"
 
@@ -174,16 +177,8 @@ def _on_links(results: Results, told: Mapping[Work, tuple[Roles, str]]) -> Itera
 
 def _per_sequence(results: Results) -> str:
     """The column of times per sequence, where steps of one work differ in their sequences."""
-    part, whole = results.time_column, _step_time(results.time_column)
-    if part == whole or whole not in results.columns:
-        return ""
-    keys = ", ".join(_works(results)) or "1"
-    ratio = f"{whole} / {part}"
-    query = (
-        f"SELECT 1 FROM designs WHERE {results.ranked} GROUP BY {keys} "
-        f"HAVING max({ratio}) > min({ratio}) * (1 + {SAME})"
-    )
-    return part if results.sql(query).rows else ""
+    told = results.told_time
+    return "" if told == results.step_time_column else told
 
 
 def _step_time(per_sequence: str) -> str:
@@ -236,9 +231,9 @@ def _cheapest(results: Results, per_sequence: str) -> Iterator[str]:
                 pairs = zip(names, values, strict=True)
                 design = ", ".join(f"{name} {_few_digits(value)}" for name, value in pairs)
                 each = f", {format_time(ranked_s)}{_OF_ONE}" if per_sequence else ""
-                wrong = {BROKEN: row in results.over_rule}
-                wrong[UNSOLD] = has_bills(results) and row in results.over_server
-                broken = "".join(f", {words}" for words, holds in wrong.items() if holds)
+                known = (results.over_rule, results.over_server, results.unbilled)
+                wrong = _wrong_words(results, *(row in rows for rows in known))
+                broken = "".join(f", {words}" for words in wrong)
                 figures = f"{format_time(time_s)}{each}, {format_usd(cost_usd)}{broken}"
                 said.append(f"within {100 * within:g} % row {row} ({design}; {figures})")
         if said:

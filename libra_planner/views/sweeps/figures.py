@@ -51,7 +51,7 @@ _HEIGHT, _WORDS = 5.4, 1.2
 """Inches of a picture, and of a sentence in its place."""
 _MOST_WORKS = 8
 """Models of which each has a figure of its own."""
-_SIZES = (14, 36, 70)
+_SIZES = (20, 48, 90)
 _MANY = 500
 """Designs from which on all points are small."""
 _FILLS = ("full", "hollow")
@@ -291,7 +291,10 @@ def _scale(at: Any, axes: Any) -> None:
 
 
 def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:
-    """A point for every design; those of the frontier on top, with a dark rim if they are few."""
+    """A point for every design: small ones over large ones, those of the frontier over others.
+
+    A dark rim marks the frontier, if it is of few designs; a light one keeps others apart.
+    """
     ways = {look.way: look for look in looks}
     has_rims = len(points.labels) <= MOST_RIMS
     colours, scale = _colours(points, ways.get("colour"))
@@ -302,16 +305,25 @@ def _scatter(points: Points, at: Any, looks: list[_Look], axes: Any) -> None:
             for way in ("marker", "size", "fill")
         )
         groups.setdefault((*places, int(i in points.labels)), []).append(i)
-    for (marker, size, fill, is_best), members in sorted(groups.items(), key=lambda one: one[0][3]):
+    is_many = len(points.near) >= _MANY
+    for (marker, size, fill, is_best), members in sorted(groups.items(), key=_drawn_first):
         own = [colours[i] for i in members]
         style: dict[str, Any] = {"facecolors": "none" if fill else own, "marker": MARKERS[marker]}
         has_rim = is_best and has_rims
-        style |= {"edgecolors": "0.1" if has_rim and not fill else own, "zorder": 2 + is_best}
-        style |= {"linewidths": 1.8 if has_rim and fill else 1, "alpha": 1 if is_best else 0.75}
-        area = _SIZES[size] if "size" in ways else 36 if len(points.near) < _MANY else 9
+        rim: Any = "0.1" if has_rim else own if is_many else "white"
+        style |= {"edgecolors": own if fill else rim, "zorder": 2 + (is_best and is_many)}
+        width = 1.8 if has_rim and fill else 1 if has_rim or fill else 0.6
+        style |= {"linewidths": width, "alpha": 0.75 if is_many and not is_best else 1}
+        area = _SIZES[size] if "size" in ways else 9 if is_many else 36
         axes.scatter(*at[members].T, s=area, **style)
     if scale is not None:
         _colour_bar(points, ways["colour"], scale, axes)
+
+
+def _drawn_first(group: tuple[tuple[int, ...], Any]) -> tuple[int, int]:
+    """Order of drawing by marker, size, fill and place: none lies under a larger one."""
+    (_, size, _, is_best), _ = group
+    return -size, is_best
 
 
 def _colours(points: Points, look: _Look | None) -> tuple[dict[int, Any], Any]:

@@ -10,9 +10,10 @@ from libra_planner.plan.training import npu_names, plan_spec
 from libra_planner.sweeps.bills import plan_bill_usd
 from libra_planner.sweeps.columns import COST, NOTES
 from libra_planner.sweeps.figures.equals import equal_rows
+from libra_planner.sweeps.figures.flaws import CENT_USD
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.probe import spread_rows
-from libra_planner.sweeps.results import CENT_USD, Results
+from libra_planner.sweeps.results import Results
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth, format_usd
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of
 
@@ -112,14 +113,15 @@ def _can_be_bought(results: Results, row: int) -> bool:
 def equals_words(results: Results, row: int) -> str:
     """Which other rows of its work have the time and cost of a row; empty for none.
 
-    Where costs are linear, whose bill is the least of them.
+    Where costs are linear, whose bill is the least of them; where the sweep has bills, how many of
+    them nobody can buy.
     """
     others = equal_rows(results, row)
     if not others:
         return ""
     said = f"row {others[0]} is equal" if len(others) == 1 else f"{len(others):,} more are equal"
     if not has_linear_costs(results):
-        return said
+        return said + _wrong_among(results, others)
     equal, said = said, f"{said} in time and linear cost"
     if len(others) >= _MOST_BILLS:
         return f"{said}, and their bills may differ"
@@ -135,6 +137,20 @@ def equals_words(results: Results, row: int) -> str:
             return f"{equal} in time, linear cost and bill"
     which = "its own bill is the least" if least == row else f"row {least} has the least bill"
     return f"{said}: {which}, {format_usd(known[least])}{without}"
+
+
+def _wrong_among(results: Results, rows: Sequence[int]) -> str:
+    """How many of some equal rows nobody can buy, or break a rule on cost by their bill."""
+    counts = (
+        (results.unbilled, "no bill"),
+        (results.over_server, "a server that nobody prices"),
+        (results.over_rule, "a bill that breaks its rule on cost"),
+    )
+    known = ((len(own.intersection(rows)), what) for own, what in counts)
+    said = [f"{n:,} with {what}" for n, what in known if n] if "bill_usd" in results.columns else []
+    if len(rows) == 1:
+        return f", with {said[0].partition(' with ')[2]}" if said else ""
+    return f", {', '.join(said)}" if said else ""
 
 
 def _bill_usd(results: Results, row: int) -> float | None:

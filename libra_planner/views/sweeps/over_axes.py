@@ -41,8 +41,8 @@ _MOST_CELLS = 120
 """Cells of a map up to which each has its figure, if it has room there."""
 _MAP_DIGITS, _MAP_SIZES = (4, 3), (8, 7, 6)
 """Digits of the figures of a map and their sizes of type, first choice first."""
-_DIGIT = 0.64
-"""Width of a digit, of its size of type."""
+_DIGIT, _APART = 0.64, 1.0
+"""Width of a digit, and room between two figures, of their size of type."""
 _NUMBERS = ("double", "int64")
 """Types of columns that a line shows."""
 _STACK = re.compile(r"\[[A-Za-z]+\(")
@@ -84,7 +84,7 @@ def _left_out(results: Results, work: Work, column: Column | None = None) -> str
     more = f", {keys} FROM designs GROUP BY {keys}" if keys else " FROM designs"
     [found] = [row for row in results.sql(query + more).dicts() if _is_of(row, work)]
     n, n_left, n_unsold = found["n_"], found["n_"] - found["placed_"], found["unsold_"]
-    lacks = f"no {time_words(results.time_column)}"
+    lacks = f"no {time_words(results.told_time)}"
     lacks += f", or no {column.label}" if column else ""
     why = why_unranked(n_unsold, n_left - n_unsold, lacks)
     return f"Left out: {n_left:,} of {n:,} designs: {why}" if n_left else ""
@@ -275,7 +275,7 @@ def _over(results: Results, *shown: str) -> str:
 
 def heat_map(results: Results, axes: Any, x: str, y: str, work: Work) -> None:
     """Draw the least time at each pair of values of two axes; pairs without one are empty."""
-    time = results.time_column
+    time = results.told_time
     rows = _fastest(results, [x, y], [time], work)
     across, up = (_values(results, name) for name in (x, y))
     grid = np.full((len(up), len(across)), np.nan)
@@ -331,14 +331,14 @@ def _figures_of(grid: Any, axes: Any, width: float, height: float) -> None:
 def _fitting(values: Sequence[float], width: float, height: float) -> tuple[int, float]:
     """Digits and size of type of figures that have room in cells, in points; size 0 if none.
 
-    >>> _fitting([4.2, 16.0], 40, 20), _fitting([4.2, 16.0], 24, 20), _fitting([4.2, 16.0], 9, 20)
+    >>> _fitting([4.2, 16.0], 40, 20), _fitting([4.2, 16.0], 28, 20), _fitting([4.2, 16.0], 9, 20)
     ((4, 8), (4, 7), (3, 0))
     """
     for n_digits in _MAP_DIGITS:
         texts = [_significant(value, n_digits) for value in values]
         longest = max((len(text) - 0.5 * ("." in text) for text in texts), default=4)
         for size in _MAP_SIZES:
-            if _DIGIT * longest * size + 2 <= width and 1.4 * size <= height:
+            if (_DIGIT * longest + _APART) * size <= width and 1.4 * size <= height:
                 return n_digits, size
     return _MAP_DIGITS[-1], 0
 

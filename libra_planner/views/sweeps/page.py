@@ -25,7 +25,6 @@ from libra_planner.views.sweeps.points import (
     MOST_LABELS,
     MOST_RIMS,
     Points,
-    proportional,
 )
 from libra_planner.views.sweeps.remarks import folded, remarks
 from libra_planner.views.sweeps.values import (
@@ -34,6 +33,7 @@ from libra_planner.views.sweeps.values import (
     degree_words,
     digits_apart,
     in_order,
+    proportional,
     scaled,
     swept_words,
     token_words,
@@ -145,7 +145,7 @@ def _place(what: str, among: str) -> str:
 
 def _tie_words(results: Results, points: Points, best: int) -> str:
     """Its row, and of how many designs it is one that are as good for all that anybody can tell."""
-    row = points.rows[best].get(ROW)
+    row = points.row(best)
     least = points.rows[best][points.time] * points.rows[best][points.cost]
     figures = (points.time, points.cost)
     axes = [axis for axis in points.axes if axis != OBJECTIVE]
@@ -164,6 +164,7 @@ def _tie_words(results: Results, points: Points, best: int) -> str:
     which = [] if row is None else [f"row {row}"]
     if n > 1:
         which.append(f"in a tie of {n:,} designs within {NEAR:.1%}")
+    which += wrong_words(results, points, best)
     return f" ({', '.join(which)})" if which else ""
 
 
@@ -174,9 +175,9 @@ def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[in
     for front in fronts[:_MOST_CARDS]:
         best = points.per_dollar(front) if points.cost else front[0]
         work = ", ".join(points.value(best, axis) for axis in points.apart)
-        ends = f"Fastest{among}: {_figures(points, front[0])}."
+        ends = f"Fastest{among}: {_end(results, points, front[0], best)}."
         if points.cost:
-            ends += f" Cheapest: {_figures(points, front[-1])}."
+            ends += f" Cheapest: {_end(results, points, front[-1], best)}."
         name = points.name(best, without=points.apart)
         cards.append(
             Card(work, name, _figures(points, best), f"{_row(results, points, best)}{ends}")
@@ -191,9 +192,18 @@ def _card(results: Results, points: Points, title: str, i: int, reason: str) -> 
     return Card(title, points.name(i), _figures(points, i), f"{_row(results, points, i)}{reason}")
 
 
+def _end(results: Results, points: Points, i: int, best: int) -> str:
+    """The row of a design with its figures, and what is wrong with its bill; short for the best."""
+    if i == best:
+        return "the same"
+    row = points.row(i)
+    told = ["" if row is None else f"row {row}", _figures(points, i)]
+    return ", ".join([*filter(None, told), *wrong_words(results, points, i)])
+
+
 def _row(results: Results, points: Points, i: int) -> str:
-    """Its row, and which others are equal."""
-    row = points.rows[i].get(ROW)
+    """Its row, what is wrong with its bill, and which others are equal."""
+    row = points.row(i)
     broken = "".join(f"{words.capitalize()}. " for words in wrong_words(results, points, i))
     if row is None:
         return broken
@@ -203,7 +213,9 @@ def _row(results: Results, points: Points, i: int) -> str:
 
 def _figures(points: Points, i: int) -> str:
     found = [points.shown(i, name) for name in (points.time, points.cost) if name]
-    if points.time.startswith("effective"):
+    if points.time.endswith("seconds_per_sequence"):
+        found[0] += " a sequence"
+    if points.time.removeprefix("best_").startswith("effective"):
         found[0] += " on its links"
     return " · ".join(found)
 
@@ -265,7 +277,7 @@ def _reading(results: Results, points: Points) -> Iterator[str]:
         cost = points.cost_name
         yield (
             f"On the frontier: {len(front):,} of the {n:,} designs here. No other one beats them "
-            f"in {time_words(points.time.removeprefix('best_'))} and {cost}. "
+            f"in {time_words(points.time)} and {cost}. "
             f"Best per dollar is the least time times {cost}."
         )
     if not points.time:

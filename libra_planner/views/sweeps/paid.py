@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.plain_text import visible
 from libra_planner.procurement.bought.server_links import OVER_SERVER, UNUSED_IN_SERVER
-from libra_planner.sweeps.columns import OVER_RULE, STATUS
+from libra_planner.sweeps.columns import OVER_RULE
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import BETWEEN_NOTES
 from libra_planner.sweeps.results import SAME, Results
@@ -24,14 +24,6 @@ def bill_remarks(results: Results) -> Iterator[Remark]:
         yield from _servers(results)
     if "bill_excess_percent" in results.columns:
         yield from _excess(results)
-
-
-def n_unbilled(results: Results) -> int:
-    """Optima without a bill, in a sweep that has bills."""
-    if "bill_usd" not in results.columns:
-        return 0
-    query = f"SELECT count(*) FROM designs WHERE {STATUS} = 'optimal' AND bill_usd IS NULL"
-    return int(results.sql(query).rows[0][0])
 
 
 def _has_notes(results: Results) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
@@ -16,15 +16,24 @@ from libra_planner.errors import SpecError
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import OVER_RULE, OVER_SERVER, ROW, Column, on_screen
 from libra_planner.sweeps.figures.answer import Answer
-from libra_planner.sweeps.figures.frontiers import preference, unbeaten_in_two
-from libra_planner.sweeps.results import BY, CENT_USD, SAME, Results
+from libra_planner.sweeps.figures.flaws import CENT_USD
+from libra_planner.sweeps.figures.frontiers import (
+    BREAKS_RULE,
+    NOT_BOUGHT,
+    preference,
+    unbeaten_in_two,
+)
+from libra_planner.sweeps.results import BY, SAME, Results
 from libra_planner.views.sweeps.nearness import far_designs
 from libra_planner.views.sweeps.values import (
     axis_units,
     cut_apart,
     degree_words,
     in_order,
+    is_number,
+    n_digits,
     plain,
+    proportional,
     tier_names,
 )
 
@@ -35,7 +44,6 @@ _LONGEST = 32
 _LONGEST_MAP = 48
 """Letters of a map of degrees in words before it is cut."""
 _LONGEST_LABEL = 32
-_FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
 _MOST_GROUPS = 12
 """Values of an axis up to which each is a group of designs by itself."""
 MOST_LABELS = 24
@@ -62,8 +70,9 @@ class Points:
     plan_cost, cost_name : what ``cost_usd`` and the cost are, as ``Results`` has them.
     tiers : names of the dimensions; empty where the plans have none, or different ones.
     is_whole : whether a picture draws all designs, those far from the frontier, too.
-    over_rule, over_server : numbers of rows whose bill breaks a rule on cost, and of those that ask
-        for servers that nobody prices: for rows whose columns do not tell it.
+    over_rule, over_server, unbilled : numbers of rows whose bill breaks a rule on cost, of those
+        that ask for servers that nobody prices, and of those without a bill: for rows whose columns
+        do not tell it.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -80,6 +89,7 @@ class Points:
     is_whole: bool = False
     over_rule: frozenset[int] = frozenset()
     over_server: frozenset[int] = frozenset()
+    unbilled: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
@@ -91,14 +101,20 @@ class Points:
         axes = (name for name in results.axes if name in names)
         varied = tuple(name for name in axes if len({row[name] for row in rows}) > 1)
         results = _of_columns(results, names)
-        figures = (_familiar(results.time_column, rows), results.cost_column)
+        figures = (results.time_column, results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
+        time = _familiar(time, rows)
         is_mixed = not {*apart} <= {*names}
         is_sample = answer is None and len(rows) < results.n_rows
         work, units = tuple(x for x in apart if x in varied), axis_units(results)
         named = results.plan_cost, results.cost_name, tuple(tier_names(results))
         found = cls(rows, varied, work, time, cost, is_sample, is_mixed, units, *named)
-        return replace(found, over_rule=results.over_rule, over_server=results.over_server)
+        return replace(
+            found,
+            over_rule=results.over_rule,
+            over_server=results.over_server,
+            unbilled=results.unbilled,
+        )
 
     @property
     def works(self) -> list[dict[str, Any]]:
@@ -137,21 +153,31 @@ class Points:
         for axis in self.told:
             others = [one for one in kept if one != axis]
             own = [self.rows[i][one] for one in others]
-            alike = [row for row in self.rows if [row[one] for one in others] == own]
-            is_whole = len({row[axis] for row in alike}) == len({row[axis] for row in self.rows})
-            if is_whole and all(self._are_equal(row, self.rows[i]) for row in alike):
+            alike = [j for j, row in enumerate(self.rows) if [row[x] for x in others] == own]
+            values = {self.rows[j][axis] for j in alike}
+            is_whole = len(values) == len({row[axis] for row in self.rows})
+            flaws = {self._flaw(j) for j in alike}
+            if is_whole and len(flaws) == 1 and all(self._are_equal(j, i) for j in alike):
                 kept = others
         return [axis for axis in self.told if axis not in kept]
 
-    def _are_equal(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    def _are_equal(self, i: int, j: int) -> bool:
         """Whether rounding alone tells two rows apart."""
+        one, other = self.rows[i], self.rows[j]
         pairs = [(one[name], other[name]) for name in (self.time, self.cost) if name]
         return bool(pairs) and all(
-            _is_number(a) and _is_number(b) and abs(a - b) <= SAME * abs(b) for a, b in pairs
+            is_number(a) and is_number(b) and abs(a - b) <= SAME * abs(b) for a, b in pairs
         )
 
     def _number(self, i: int) -> str:
-        return f"row {self.rows[i].get(ROW, i)}"
+        row = self.row(i)
+        return f"row {i if row is None else row}"
+
+    def row(self, i: int) -> int | None:
+        """The number of a design, or of the best one of a group, where the answer has it."""
+        own = self.rows[i]
+        found: int | None = own.get(ROW, own.get(f"best_{ROW}"))
+        return found
 
     @cached_property
     def told(self) -> list[str]:
@@ -162,7 +188,7 @@ class Points:
     @property
     def has_optimum(self) -> bool:
         """Whether any row has a time."""
-        return bool(self.time) and any(_is_number(row[self.time]) for row in self.rows)
+        return bool(self.time) and any(is_number(row[self.time]) for row in self.rows)
 
     @cached_property
     def labels(self) -> dict[int, str]:
@@ -234,12 +260,21 @@ class Points:
     def breaks_rule(self, i: int) -> bool:
         """Whether the bill of a design is more than its rules on cost allow."""
         row = self.rows[i]
-        return (row.get(OVER_RULE) or 0.0) > CENT_USD or row.get(ROW) in self.over_rule
+        return (row.get(OVER_RULE) or 0.0) > CENT_USD or self.row(i) in self.over_rule
 
     def is_unsold(self, i: int) -> bool:
         """Whether a design asks for a server that nobody prices: its bill is of a smaller one."""
         row = self.rows[i]
-        return bool(row.get(OVER_SERVER)) or row.get(ROW) in self.over_server
+        return bool(row.get(OVER_SERVER)) or self.row(i) in self.over_server
+
+    def is_unbilled(self, i: int) -> bool:
+        """Whether a design has no bill in a sweep that has bills: nobody can build or price it."""
+        return self.row(i) in self.unbilled
+
+    def _flaw(self, i: int) -> int:
+        """What is wrong with a design, as ``frontiers.preference`` has it."""
+        not_bought = self.is_unbilled(i) or self.is_unsold(i)
+        return BREAKS_RULE * self.breaks_rule(i) + NOT_BOUGHT * not_bought
 
     @cached_property
     def unsold(self) -> frozenset[int]:
@@ -263,7 +298,7 @@ class Points:
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(self.rows):
             names = [name for name in (self.time, self.cost) if name and i not in self.unsold]
-            if names and all(_is_number(row[name]) for name in names):
+            if names and all(is_number(row[name]) for name in names):
                 found.setdefault(tuple(row[name] for name in self.apart), []).append(i)
         return found
 
@@ -304,7 +339,7 @@ class Points:
         return [
             i
             for i, row in enumerate(self.rows)
-            if i not in self.far and all(_is_number(row[name]) for name in names)
+            if i not in self.far and all(is_number(row[name]) for name in names)
         ]
 
     def _front(self, places: list[int]) -> list[int]:
@@ -315,11 +350,11 @@ class Points:
     @cached_property
     def _order(self) -> NDArray[np.intp]:
         """Which of equal designs is named, as all views of a sweep have it."""
-        broken = np.array([self.breaks_rule(i) for i in range(len(self.rows))], dtype=np.bool_)
+        flaws = np.array([self._flaw(i) for i in range(len(self.rows))], dtype=np.intp)
         bills = (row.get("bill_usd") for row in self.rows)
         usd = np.array([math.inf if one is None else one for one in bills], dtype=np.float64)
         numbers = [row.get(ROW, i) for i, row in enumerate(self.rows)]
-        return preference(broken, usd, np.array(numbers, dtype=np.int64))
+        return preference(flaws, usd, np.array(numbers, dtype=np.int64))
 
     def per_dollar(self, front: Sequence[int]) -> int:
         """The design of a frontier with the least product of time and cost."""
@@ -405,43 +440,12 @@ class Points:
     def _moves(self, axis: str) -> bool:
         """Whether any two rows that differ in this axis alone differ in time or cost."""
         others = [one for one in self.axes if one != axis]
-        first: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-        pairs = ((first.setdefault(tuple(row[x] for x in others), row), row) for row in self.rows)
-        return any(one is not row and not self._are_equal(row, one) for one, row in pairs)
-
-
-def n_digits(values: Iterable[Any]) -> int:
-    """Significant digits that tell values of an axis apart.
-
-    All that a file gives, up to six; of what steps give three and more.
-
-    >>> n_digits([1.25, 100]), n_digits([1 + 7 * i / 93 for i in range(94)]), n_digits(["a"])
-    (12, 3, 12)
-    """
-    numbers = {float(value) for value in values if _is_number(value)}
-    texts = (f"{value:.{_MANY_DIGITS}g}".partition("e")[0] for value in numbers)
-    if all(sum(map(str.isdigit, text.lstrip("-0."))) <= _DIGITS for text in texts):
-        return _MANY_DIGITS
-    least = max(_FEW_DIGITS, len(f"{max(map(abs, numbers)):.0f}"))  # No 1.2e+03.
-    enough = (
-        n
-        for n in range(least, _MANY_DIGITS)
-        if len({f"{x:.{n}g}" for x in numbers}) == len(numbers)
-    )
-    return next(enough, _MANY_DIGITS)
-
-
-def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether one figure is a multiple of another one; both may be missing.
-
-    >>> proportional([1.0, None, 2.0], [3.0, None, 6.0]), proportional([1.0, 2.0], [1.0, 1.0])
-    (True, False)
-    """
-    pairs = [(a, b) for a, b in zip(values, others, strict=True) if (a, b) != (None, None)]
-    if not pairs or not all(a and b for a, b in pairs):
-        return False
-    ratios = [a / b for a, b in pairs]
-    return bool(max(ratios) <= min(ratios) * (1 + SAME))
+        first: dict[tuple[Any, ...], int] = {}
+        pairs = (
+            (first.setdefault(tuple(row[x] for x in others), i), i)
+            for i, row in enumerate(self.rows)
+        )
+        return any(one != i and not self._are_equal(i, one) for one, i in pairs)
 
 
 def _of_columns(results: Results, names: Sequence[str]) -> Results:
@@ -466,7 +470,3 @@ def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
         return time
     pairs = ([row[name] for row in rows] for name in (step_time, time))
     return step_time if proportional(*pairs) else time
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)

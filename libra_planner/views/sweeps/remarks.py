@@ -39,7 +39,6 @@ from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, note_remarks
 from libra_planner.views.sweeps.paid import (
     bill_remarks,
     idle_price_remarks,
-    n_unbilled,
     over_rule_remarks,
 )
 from libra_planner.views.training.found import TIES_UNKNOWN
@@ -83,7 +82,7 @@ def _remarks(results: Results) -> Iterator[Remark]:
         yield Remark(f"{what}: add message to columns, and it says why", what)
     if "bill_message" in results.columns:
         yield from _reasons(results, "bill_message", "'no bill'", f"NOT ({_FAILED})")
-    elif n := n_unbilled(results):
+    elif n := len(results.unbilled):
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
     yield from _busy_links(results)
@@ -110,7 +109,7 @@ def _idle_axes(results: Results) -> Iterator[Remark]:
         return
     if axes := [visible(axis) for axis in results.idle_axes]:
         cost = "linear cost" if has_linear_costs(results) else results.cost_name
-        time = time_words(results.time_column)
+        time = time_words(results.told_time)
         what = f"{' and '.join(axes)} {'changes' if len(axes) == 1 else 'change'} "
         what += f"neither the {time} nor the {cost}"
         yield Remark(f"Axis {what}", f"axis {what}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import Column
+from libra_planner.sweeps.figures.frontiers import SAME
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
@@ -20,6 +21,7 @@ from libra_planner.units import BYTE_STEPS, UNITS, USD_STEPS, time_unit
 _LONGEST_LIST = 64
 """Letters of a list of values beyond which it is a number of values."""
 _MOST_DIGITS = 6
+_FEW_DIGITS, _DIGITS, _MANY_DIGITS = 3, 6, 12
 _FIRST_DEGREES = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -181,6 +183,45 @@ def axis_digits(values: Sequence[Any]) -> int:
     """
     ends = [len(f"{value:.6g}".partition(".")[2].partition("e")[0]) for value in values]
     return min(_MOST_DIGITS, max(ends, default=0))
+
+
+def n_digits(values: Iterable[Any]) -> int:
+    """Significant digits that tell values of an axis apart.
+
+    All that a file gives, up to six; of what steps give three and more.
+
+    >>> n_digits([1.25, 100]), n_digits([1 + 7 * i / 93 for i in range(94)]), n_digits(["a"])
+    (12, 3, 12)
+    """
+    numbers = {float(value) for value in values if is_number(value)}
+    texts = (f"{value:.{_MANY_DIGITS}g}".partition("e")[0] for value in numbers)
+    if all(sum(map(str.isdigit, text.lstrip("-0."))) <= _DIGITS for text in texts):
+        return _MANY_DIGITS
+    least = max(_FEW_DIGITS, len(f"{max(map(abs, numbers)):.0f}"))  # No 1.2e+03.
+    enough = (
+        n
+        for n in range(least, _MANY_DIGITS)
+        if len({f"{x:.{n}g}" for x in numbers}) == len(numbers)
+    )
+    return next(enough, _MANY_DIGITS)
+
+
+def proportional(values: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether one figure is a multiple of another one; both may be missing.
+
+    >>> proportional([1.0, None, 2.0], [3.0, None, 6.0]), proportional([1.0, 2.0], [1.0, 1.0])
+    (True, False)
+    """
+    pairs = [(a, b) for a, b in zip(values, others, strict=True) if (a, b) != (None, None)]
+    if not pairs or not all(a and b for a, b in pairs):
+        return False
+    ratios = [a / b for a, b in pairs]
+    return bool(max(ratios) <= min(ratios) * (1 + SAME))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def plain(value: Any) -> Any:
