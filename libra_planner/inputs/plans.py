@@ -27,6 +27,7 @@ from libra_planner.reading.document import (
     apply_settings,
     dotted_key,
     folder_of,
+    parse_document,
     read_document,
 )
 from libra_planner.reading.models import validated
@@ -53,6 +54,7 @@ def load_plan(
     *,
     parts: str = BUNDLED_PARTS,
     progress: Progress | None = None,
+    text: str | None = None,
 ) -> Problem:
     """Read a plan file, or a map: with its best strategy where it says ``parallelism: auto``.
 
@@ -63,6 +65,7 @@ def load_plan(
     path, settings : as :func:`libra_planner.plan.problem.load_plan` takes them.
     parts : parts catalogue that is bought from.
     progress : is told of a search.
+    text : of the file, where it was read before; else it is read now.
 
     Raises
     ------
@@ -78,11 +81,16 @@ def load_plan(
     True
     """
     given = [settings] if isinstance(settings, str) else settings
-    return open_plan(path, given, parts=parts).searched(progress=progress).completed().problem
+    opened = open_plan(path, given, parts=parts, text=text)
+    return opened.searched(progress=progress).completed().problem
 
 
 def open_plan(
-    path: Source, settings: Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+    path: Source,
+    settings: Sequence[str] = (),
+    *,
+    parts: str = BUNDLED_PARTS,
+    text: str | None = None,
 ) -> OpenedPlan:
     """A plan file that is read, but not built; arguments as :func:`load_plan` has them.
 
@@ -91,7 +99,7 @@ def open_plan(
     SpecError
         For a file or a setting that cannot be read.
     """
-    document = read_document(path)
+    document = read_document(path) if text is None else parse_document(text, str(path))
     # Degrees may follow a setting that leaves them open.
     last = max(
         (i + 1 for i, one in enumerate(settings) if one.startswith("parallelism=")), default=0
