@@ -132,7 +132,10 @@ def _searched(plan: OpenedPlan, n_best: int, progress: Report, *, shows: bool) -
         progress(done, n, f"the best {n_best}: {search_words(what, done, n)}", part)
 
     run = SearchRun(plan.search(n_best=n_best), tell)
-    return _strategies(plan.problem, run.complete())
+    found = run.complete()
+    if not found.best:
+        raise plan.nothing_found(found)
+    return _strategies(plan.problem, found)
 
 
 def _strategies(problem: Problem, found: SearchResult) -> Strategies:
