@@ -392,7 +392,8 @@ class Cockpit(KeysInTurn):
             self.say("nothing to pin: the design has no figures")
             return None
         pinned = self.session.pin(self.evaluation)
-        self.say(f"pinned as {pinned.name}; 2 compares")
+        seen = self.pane
+        self.say(f"pinned: {pinned.name}; 2 compares", lambda: self.pane is seen)
         self.pane.show_session()
         return pinned
 

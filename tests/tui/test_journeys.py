@@ -210,6 +210,45 @@ def test_a_plan_is_written_in_its_tree(plan_file: Path) -> None:
     drive(plan_file, walk)
 
 
+def test_the_heat_map_stays_in_sight_at_the_next_draw(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("p")
+        assert "pinned: 1 " in driver.text("#status")
+        await driver.press("4")
+        await driver.idle()
+        assert "pinned" not in driver.text("#status")
+        await driver.press("h", "n")
+        await driver.idle()
+        heat = driver.app.query_one("#fabric-right")
+        assert heat.has_focus
+        await driver.until(lambda: heat.region.y < 5)
+
+    drive(path, walk, size=(80, 24))
+
+
+def test_a_letter_that_no_name_begins_with_opens_no_list(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("f")
+        await driver.idle()
+        form = driver.app.focused
+        await driver.press("b")
+        assert not driver.app.query("Choice.-expanded")
+        assert "no name here begins with b" in driver.text("#status")
+        assert driver.app.focused is form
+        await driver.press("q")
+        await driver.until(lambda: driver.app.query("Choice.-expanded"))
+        await driver.press("escape", "escape", "b")
+        assert driver.app.focused is driver.app.query_one("#bandwidths")
+
+    drive(path, walk, size=(80, 24))
+
+
 def test_typed_bandwidths_and_undo(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         app = driver.app
