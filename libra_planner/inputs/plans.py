@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
 from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec, is_auto, open_degrees
-from libra_planner.plan.scale_up import trained_models
 from libra_planner.plan.steps.kinds import unsearchable
 from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.training import plan_spec
@@ -27,6 +27,7 @@ from libra_planner.reading.document import (
     apply_settings,
     dotted_key,
     folder_of,
+    parse_document,
     read_document,
 )
 from libra_planner.reading.models import validated
@@ -53,6 +54,7 @@ def load_plan(
     *,
     parts: str = BUNDLED_PARTS,
     progress: Progress | None = None,
+    text: str | None = None,
 ) -> Problem:
     """Read a plan file, or a map: with its best strategy where it says ``parallelism: auto``.
 
@@ -63,6 +65,7 @@ def load_plan(
     path, settings : as :func:`libra_planner.plan.problem.load_plan` takes them.
     parts : parts catalogue that is bought from.
     progress : is told of a search.
+    text : of the file, where it was read before; else it is read now.
 
     Raises
     ------
@@ -78,11 +81,16 @@ def load_plan(
     True
     """
     given = [settings] if isinstance(settings, str) else settings
-    return open_plan(path, given, parts=parts).searched(progress=progress).completed().problem
+    opened = open_plan(path, given, parts=parts, text=text)
+    return opened.searched(progress=progress).completed().problem
 
 
 def open_plan(
-    path: Source, settings: Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+    path: Source,
+    settings: Sequence[str] = (),
+    *,
+    parts: str = BUNDLED_PARTS,
+    text: str | None = None,
 ) -> OpenedPlan:
     """A plan file that is read, but not built; arguments as :func:`load_plan` has them.
 
@@ -91,7 +99,7 @@ def open_plan(
     SpecError
         For a file or a setting that cannot be read.
     """
-    document = read_document(path)
+    document = read_document(path) if text is None else parse_document(text, str(path))
     # Degrees may follow a setting that leaves them open.
     last = max(
         (i + 1 for i, one in enumerate(settings) if one.startswith("parallelism=")), default=0
@@ -194,7 +202,7 @@ class OpenedPlan(Frozen):
         if not found.best:
             if found.was_stopped:  # Nothing is known of its strategies.
                 raise KeyboardInterrupt
-            raise self._nothing_found(found)
+            raise self.nothing_found(found)
         best, of_all = found.best[0].strategy, search_words(found)
         if given is None:
             return self.with_strategy(found, best, f"the best of {of_all}")
@@ -256,9 +264,10 @@ class OpenedPlan(Frozen):
             fixed = self._fixed
             own = getattr(fixed or spec.parallelism, "sequence_parallel", None)
             splits = library.sequence_parallel if own is None else own
-            return plan_search(
+            batches = tuple(global_batches) or (spec.global_batch or 1,)
+            search = plan_search(
                 base,
-                global_batches or (spec.global_batch or 1,),
+                batches,
                 choices=Choices(
                     splits_sequence=splits,
                     hides_sends="p2p" in said,
@@ -269,6 +278,11 @@ class OpenedPlan(Frozen):
                 bandwidth_bytes_per_s=bandwidth_bytes_per_s,
                 n_best=n_best,
             )
+            if not search.space.n:
+                raise SpecError(
+                    self._nothing_divides(search, batches).located(self.document.place((KEY,)))
+                )
+            return search
 
     def zero_1_words(self, found: SearchResult | None) -> str:
         """The best strategy of ZeRO 1 where the one that was found shares more; else empty.
@@ -396,30 +410,36 @@ class OpenedPlan(Frozen):
             pairs = zip(error.faults, places, strict=True)
             raise type(error)(*(fault.located(place) for fault, place in pairs)) from None
 
-    def _nothing_found(self, found: SearchResult) -> PlannerError:
-        """Why there is no strategy."""
+    def nothing_found(
+        self, found: SearchResult, global_batches: Sequence[int] = ()
+    ) -> PlannerError:
+        """Why a search of :meth:`search` has no strategy: what excluded how many."""
+        from libra_planner.search.excluded import Excluded
+
         place, n = self.document.place((KEY,)), found.n_candidates
-        if not n and self._fixed:
-            return SpecError(self._no_strategy(self._fixed).located(place))
-        if not n:
-            got, expected = "got auto", f"expected a batch that degrees of {self._n_npus:,} NPUs"
-            fault = Fault(got, f"{expected} divide", "change global_batch", KEY)
-            return SpecError(fault.located(place))
-        if found.n_not_fitting == n:
-            why = "fits an NPU's memory, or the plan's rule on it; take more NPUs, or larger ones"
-            return Infeasible(f"{place}: none of {n:,} strategies {why}")
         if found.n_unproven:
             return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")
-        return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
+        why = Excluded.of(self.search(global_batches))
+        if why.fits:
+            return Infeasible(f"{place}: {why.words()}")
+        remedy = "take more NPUs, or larger ones"
+        if self._fixed is not None:
+            free = replace(self, document=self._with(**{KEY: AUTO_PARALLELISM}))
+            if free.search(global_batches).fits_with_zero(3):
+                remedy = f"others fit: write {KEY}: {AUTO_PARALLELISM}"
+        return Infeasible(f"{place}: {why.words(remedy)}")
 
-    def _no_strategy(self, fixed: OpenDegreesSpec) -> Fault:
-        """Which of the fixed degrees nothing divides, and why."""
-        from libra_planner.search.space import Choices, possible_degrees
+    def _nothing_divides(self, search: Search, batches: tuple[int, ...]) -> Fault:
+        """Which of the fixed degrees nothing divides, and why; else the batch."""
+        from libra_planner.search.space import Choices, possible_degrees, values_that_divide
 
-        topology, model = self.base.topology, trained_models(self.base)[0]
-        said: dict[str, Any] = {**fixed.choices}
-        choices = Choices(**said)
+        fixed, topology, space = self._fixed, self.base.topology, search.space
+        if fixed is None or not fixed.choices:
+            expected = f"expected a batch that degrees of {self._n_npus:,} NPUs divide"
+            return Fault(f"got {self._asked}", expected, "change global_batch", KEY)
+        got = f"got {self._asked}"
         expected = f"expected degrees that divide {self._n_npus:,} NPUs, the model and the batch"
+        choices, model = Choices(**fixed.choices), space.model
         for axis in ("ep", "tp", "cp", "pp", "dp"):
             degree = max(getattr(choices, axis), default=0)
             possible = possible_degrees(model, topology, choices, axis) if degree else ()
@@ -429,8 +449,17 @@ class OpenedPlan(Frozen):
                 if axis == "ep" and n_experts % degree:
                     why = f"the {n_experts or 1} experts are no multiple of {degree}"
                 fix = other_degree(axis, degree, possible, topology, n_experts)
-                return Fault(f"got {self._asked}", expected + f": {why}" * bool(why), fix, KEY)
-        return Fault(f"got {self._asked}", expected, "change one, or leave it out", KEY)
+                return Fault(got, expected + f": {why}" * bool(why), fix, KEY)
+        for n_freed in range(1, len(fixed.choices) + 1):
+            for freed in combinations(fixed.choices, n_freed):
+                left = {key: one for key, one in fixed.choices.items() if key not in freed}
+                found = values_that_divide(space, topology, batches, Choices(**left), freed[0])
+                if found and n_freed == 1:
+                    said = fixed.choices[freed[0]][0]
+                    return Fault(got, expected, other_degree(freed[0], said, found, topology), KEY)
+                if found:
+                    return Fault(got, expected, f"leave out {' and '.join(freed)}", KEY)
+        return Fault(got, expected, "change global_batch", KEY)
 
 
 def strategy_words(strategy: Strategy) -> str:

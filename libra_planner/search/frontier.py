@@ -11,6 +11,7 @@ from libra_planner.errors import Infeasible
 from libra_planner.optimizer.optimize import SLOWEST, optimize, pareto, refuse_options
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.search.best import Candidate, Known, Progress, Search, SearchResult, SearchRun
+from libra_planner.search.excluded import Excluded
 from libra_planner.search.fabrics import Fabrics, GivenFabric, PlannedFabrics
 from libra_planner.search.space import Index
 from libra_planner.step.expression import Array
@@ -183,11 +184,9 @@ class _Frontier:
         return found, known
 
     def _none_fits(self) -> Infeasible:
-        got, fix = "no strategy meets the rules", "allow longer steps or more bandwidth"
-        if all(one.n_not_fitting == one.n_candidates for one in self.results):
-            got = "no strategy fits an NPU's memory, or the plan's rule on it"
-            fix = "take more NPUs, or larger ones"
-        return Infeasible(f"{self.problem.text.source}: {got}; {fix}")
+        why = Excluded.of(self.search)
+        fix = "" if why.fits else "take more NPUs, or larger ones"
+        return Infeasible(f"{self.problem.text.source}: {why.words(fix)}")
 
     def _least(self, best: Candidate, known: Known, limit_s: float) -> tuple[float, Index]:
         """Least cost of the network for a step time, and who reaches it.

@@ -175,6 +175,23 @@ def possible_degrees(
     return tuple(np.unique(np.asarray(getattr(shapes, axis))).tolist())
 
 
+def values_that_divide(
+    space: Space, topology: Topology, batches: Sequence[int], choices: Choices, key: str
+) -> tuple[int, ...]:
+    """Values of a choice in the space of a model with other choices, whose batch counts, too.
+
+    Parameters
+    ----------
+    space : whose model and common habits these are.
+    topology, batches, choices : as :func:`strategy_space` takes them.
+    key : of :class:`Choices`, such as ``dp`` or ``microbatch``.
+    """
+    found = strategy_space(space.model, topology, batches, space.common, choices)
+    if not found.n:
+        return ()
+    return tuple(np.unique(np.asarray(getattr(found.strategies(slice(None)), key))).tolist())
+
+
 def divisors(n: int) -> NDArray[np.int64]:
     """Of a number of 1 or more, in order.
 

@@ -68,6 +68,8 @@ ACTIONS = (
     Action("cancel", "x", "Cancel", "Stop what is running; its result is dropped.", "Edits"),
     Action("save", "s", "Save", "Write the edits into the plan; comments are kept.", "File", True),
     Action("save_as", "S", "Save as", "Write the plan to another file.", "File"),
+    Action("reload", "R", "Read again", "Read the plan's files again, where they changed on disk; "
+           "edits stay.", "File"),
     Action("open", "O", "Open", "Open another plan, or a recent one.", "File"),
     Action("theme", "t", "Theme", "Dark or light.", "File"),
     Action("leave", "q,ctrl+q", "Quit", "Leave; asks if there are unsaved edits.", "File"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.events import Event, Key
 from textual.filter import LineFilter
 from textual.screen import ModalScreen, Screen
 from textual.widgets import ContentSwitcher
@@ -19,7 +20,8 @@ from libra_planner.errors import PlannerError
 from libra_planner.tui import work
 from libra_planner.tui.actions import ACTIONS, SCREENS, OwnKey, commands, pane_class
 from libra_planner.tui.dialogs import Palette, Panel, help_text
-from libra_planner.tui.files import PlanFiles, left_with
+from libra_planner.tui.disk.files import PlanFiles, left_with
+from libra_planner.tui.disk.readings import Reading, plan_values, read_plan
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.screens.plan_fields import NEW_RULE
@@ -29,10 +31,8 @@ from libra_planner.tui.session import (
     Edits,
     Optimum,
     Pin,
-    Reading,
     Session,
     best_design,
-    read_plan,
 )
 from libra_planner.tui.starts import equal_split_GBps, equal_words
 from libra_planner.tui.terminal import KeysInTurn, LastWords, Unheard, any_bytes_driver
@@ -57,19 +57,6 @@ class Cockpit(KeysInTurn):
 
     TITLE = "libra-planner"
     CSS_PATH = Path(__file__).with_name("cockpit.tcss")
-    CSS = """
-    Screen { layout: vertical; }
-    ContentSwitcher { height: 1fr; }
-    DataTable { scrollbar-size: 1 1; }
-    OptionList { min-width: 10; min-height: 3; }
-    VerticalScroll { scrollbar-size: 1 1; }
-    .-wide #frontier-split, .-very-wide #frontier-split { layout: horizontal; }
-    .-wide #frontier-left, .-very-wide #frontier-left { height: 1fr; width: 3fr; }
-    .-wide #frontier-list, .-very-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
-    .-very-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
-    .-very-wide #fabric-left, .-very-wide #fabric-right { height: 1fr; width: 1fr; }
-    .-very-wide FabricPane DataTable { max-height: 24; }
-    """
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -105,7 +92,7 @@ class Cockpit(KeysInTurn):
         yield TabBar()
         with ContentSwitcher(initial=SCREENS[0]):
             yield DesignPane(id=SCREENS[0])
-        yield StatusLine(self.workshop.labels)
+        yield StatusLine(self.workshop.labels, lambda: bool(self.session.disk.changed))
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -113,15 +100,22 @@ class Cockpit(KeysInTurn):
         self._show_tabs()
         self.call_after_refresh(partial(self.read, opening=True))  # The first picture stands.
 
+    async def on_event(self, event: Event) -> None:
+        """Look at the plan's files before a key is taken: others may have changed them."""
+        if isinstance(event, Key) and self.session.disk.look():
+            self.say(self.session.disk_words)
+        await super().on_event(event)
+
     # The plan
 
     def read(self, *, opening: bool = False) -> None:
         """Read the plan as it stands, beside the interface."""
-        path, settings = self.session.path, self.session.edits.settings
+        session = self.session
+        path, settings, text = session.path, session.edits.settings, session.text
 
         def call(ticket: work.Ticket) -> tuple[Reading, Bandwidth | None]:
             work.load(work.FIGURES, ticket)
-            reading = read_plan(path, settings, ticket.progress)
+            reading = read_plan(path, settings, ticket.progress, text)
             return reading, left_with(path, reading.fingerprint) if opening else None
 
         self.workshop.start("read", "reading the plan", call=call, done=self._accept)
@@ -131,8 +125,8 @@ class Cockpit(KeysInTurn):
         first = self.session.reading is None
         self.session.accept(reading, left)
         self.changed()
-        if words := self.session.disk_words():
-            self.say(words)
+        if names := self.session.others_read:
+            self.say(f"{', '.join(names)} changed on disk: this is what it says now")
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             one()
@@ -197,7 +191,9 @@ class Cockpit(KeysInTurn):
 
     def load_pin(self, pin: Pin) -> None:
         """Go back to a pinned design and its plan."""
-        edits, said = Edits(pin.settings_now(), pin.bandwidth_GBps), f"loaded {pin.name}"
+        text = self.session.text if pin.path == self.session.path else None
+        settings = pin.settings_over(plan_values(pin.path, (), text))
+        edits, said = Edits(settings, pin.bandwidth_GBps), f"loaded {pin.name}"
         if pin.path == self.session.path:
             self.session.change(edits)
             self.session.came_from(pin.called)
@@ -396,7 +392,8 @@ class Cockpit(KeysInTurn):
             self.say("nothing to pin: the design has no figures")
             return None
         pinned = self.session.pin(self.evaluation)
-        self.say(f"pinned as {pinned.name}; 2 compares")
+        seen = self.pane
+        self.say(f"pinned: {pinned.name}; 2 compares", lambda: self.pane is seen)
         self.pane.show_session()
         return pinned
 
@@ -442,6 +439,11 @@ class Cockpit(KeysInTurn):
         """Write the plan to another file."""
         self.design.flush()
         self.files.save_as()
+
+    def action_reload(self) -> None:
+        """Read the plan's files again."""
+        self.design.flush()
+        self.files.reload()
 
     def action_open(self) -> None:
         """Open another plan."""

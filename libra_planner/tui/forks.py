@@ -108,8 +108,8 @@ def _route() -> None:
 
     from libra_planner.reading.bundled import example
     from libra_planner.routing.policy import POLICIES
+    from libra_planner.tui.disk.readings import read_plan
     from libra_planner.tui.screens.links import check_links
-    from libra_planner.tui.session import read_plan
     from libra_planner.tui.starts import equal_split_GBps
     from libra_planner.units import BYTES_PER_S_PER_GBPS
 

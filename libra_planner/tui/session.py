@@ -7,14 +7,15 @@ that what the cockpit shows is what the commands print for the same file and set
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.errors import Fault, PlannerError, SpecError
-from libra_planner.reading.document import Document, apply_setting, read_document
-from libra_planner.tui.starts import equal_split_GBps, starting_GBps
+from libra_planner.errors import Fault
+from libra_planner.tui.disk.readings import Reading, plan_values, settings_between
+from libra_planner.tui.disk.watch import Watch, change_words
+from libra_planner.tui.starts import equal_split_GBps
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
@@ -35,30 +36,6 @@ f goes to the first: correct it there, or correct the file and open it again (O)
 
 Bandwidth = tuple[float, ...]
 """GB/s per NPU of every dimension, innermost first."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What came of reading a plan with some settings.
-
-    Parameters
-    ----------
-    settings : the settings it was read with.
-    problem : the plan in numbers; ``None`` where it has faults.
-    faults : everything that is wrong.
-    document : values and their lines; ``None`` where the file is no YAML.
-    fingerprint : the same for the same plan with the same files that it names, whenever read.
-    start_GBps : a design to begin with.
-    written : what the file itself says, without the settings.
-    """
-
-    settings: tuple[str, ...]
-    problem: Problem | None
-    faults: tuple[Fault, ...]
-    document: Document | None
-    fingerprint: bytes = b""
-    start_GBps: Bandwidth = ()
-    written: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +64,8 @@ class Pin:
     path : the plan's file.
     value : the plan as it stood, edits included.
     problem, evaluation : in numbers, and what the design is worth there.
+    text : of the plan's file, as it stood.
+    files : that the plan names, with digests of what they said.
     """
 
     number: int
@@ -95,6 +74,8 @@ class Pin:
     value: dict[str, Any] = field(repr=False)
     problem: Problem = field(repr=False)
     evaluation: Evaluation = field(repr=False)
+    text: str = field(default="", repr=False)
+    files: Mapping[Path, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -106,115 +87,13 @@ class Pin:
         """The design."""
         return tuple(gigabytes_per_s(b) for b in self.evaluation.bandwidth_bytes_per_s)
 
-    def settings_now(self) -> tuple[str, ...]:
-        """Settings that make the file, as it is now, the plan of this design again."""
+    def settings_over(self, values: dict[str, Any]) -> tuple[str, ...]:
+        """Settings that make a file which says these values the plan of this design again."""
         from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 
         fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
         unsaid = {key: one.default for key, one in fields.items() if not one.is_required()}
-        return settings_between(file_values(self.path), self.value, unsaid)
-
-
-def settings_between(
-    value: dict[str, Any], wanted: dict[str, Any], defaults: dict[str, Any]
-) -> tuple[str, ...]:
-    """Settings that turn one plan's values into another's; what that one lacks is its default.
-
-    >>> settings_between({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": ["x"]}, {"c": 0})
-    ('b=["x"]', 'c=0')
-    """
-    target = {key: defaults.get(key) for key in value} | wanted
-    changed = [key for key in target if key not in value or value[key] != target[key]]
-    return tuple(f"{key}={json.dumps(target[key])}" for key in changed)
-
-
-def _values(document: Document | None) -> dict[str, Any]:
-    """What a plan says; nothing where it is no map."""
-    return document.value if document and isinstance(document.value, dict) else {}
-
-
-def search_words(what: str, done: int, n: int) -> str:
-    """How far a search for strategies is, by what its search counts, for a line of 80 cells.
-
-    >>> search_words("fabrics optimised", 43, 693)
-    '43 optimised, 650 left'
-    >>> search_words("fabrics optimised, best so far 3.7 s", 4, 9)
-    '4 optimised, 5 left, best so far 3.7 s'
-    >>> search_words("strategies have a bound", 1024, 55588)
-    '1,024 of 55,588 strategies have a bound'
-    """
-    from libra_planner.search.best import OPTIMISED
-
-    if what.startswith(OPTIMISED):
-        return f"{done:,} optimised, {n - done:,} left{what.removeprefix(OPTIMISED)}"
-    return f"{done:,} of {n:,} {what.replace(' that may', ' may')}"
-
-
-def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = None) -> Reading:
-    """Read a plan as every command does, and keep its faults instead of raising them.
-
-    ``progress`` is told of a search for the strategy, and may end it by an exception.
-    """
-    from libra_planner.inputs.plans import load_plan
-
-    def searched(what: str, done: int, n: int) -> None:
-        if progress is not None:
-            progress(done, n, search_words(what, done, n))
-
-    written = file_values(path)
-    try:
-        problem = load_plan(path, settings, progress=searched)
-        document = plan_document(path, settings)
-        fingerprint, start_GBps = _fingerprint(path, document), starting_GBps(problem)
-        return Reading(settings, problem, (), document, fingerprint, start_GBps, written)
-    except SpecError as error:
-        faults = error.faults
-    except PlannerError as error:
-        faults = (Fault(str(error), is_whole=True),)
-    return Reading(settings, None, faults, plan_document(path, settings), written=written)
-
-
-def file_values(path: Path) -> dict[str, Any]:
-    """What a plan's file says by itself; nothing where it cannot be read."""
-    return _values(plan_document(path, ()))
-
-
-def changed_keys(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Keys that one file has otherwise than another, or that only one has.
-
-    >>> changed_keys({"a": 1, "b": 2}, {"b": 3, "c": 4})
-    ['b', 'c', 'a']
-    """
-    return [key for key in now | before if now.get(key) != before.get(key)]
-
-
-def _fingerprint(path: Path, document: Document | None) -> bytes:
-    """Of all that a plan says and all files that it names; nothing where one is gone by now."""
-    import hashlib
-
-    from libra_planner.reading.named_files import named_files
-
-    value = document.value if document else None
-    try:
-        files = [(path.parent / name).read_bytes() for _, name in named_files(value)]
-    except OSError:
-        return b""
-    return hashlib.sha256(repr((value, files)).encode(errors="backslashreplace")).digest()
-
-
-def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
-    """Values and lines; an edit that cannot be applied is left out (it is among the faults)."""
-
-    try:
-        document = read_document(path)
-    except SpecError:
-        return None
-    for setting in settings:
-        try:
-            apply_setting(document, setting)
-        except SpecError:
-            continue
-    return document
+        return settings_between(values, self.value, unsaid)
 
 
 def is_design(problem: Problem, bandwidth_GBps: Bandwidth) -> bool:
@@ -341,8 +220,10 @@ class Session:
     pins, baseline : designs kept for comparison, and which one the others are compared to.
     frontier : what was found last, of the plan as it stands or before it was edited.
     read_so_far : how far the search is that finds the strategy of the plan being read.
-    opened : what the file said when it was opened or last saved; ``None`` until it is read.
-    _told : keys that others changed in the file since, of which it was told.
+    text : of the file when it was opened, read again or last saved, which the edits stand on and
+        every screen shows, whatever the file says by now; ``None`` until it is read.
+    disk : the files that the plan was read from.
+    others_read : files that the plan names which the latest reading found changed.
     """
 
     path: Path
@@ -358,8 +239,9 @@ class Session:
     _redo: list[Edits] = field(default_factory=list)
     _subject: str | None = None
     read_so_far: str = ""
-    opened: dict[str, Any] | None = None
-    _told: tuple[str, ...] = ()
+    text: str | None = None
+    disk: Watch = field(default_factory=Watch)
+    others_read: tuple[str, ...] = ()
     _n_pinned: int = 0
     _origins: dict[Edits, tuple[str, Any]] = field(default_factory=dict)
 
@@ -440,7 +322,9 @@ class Session:
     def accept(self, reading: Reading, bandwidth_GBps: Bandwidth | None = None) -> None:
         """Take what came of reading the settings; a valid plan gets a design of its size."""
         self.reading, self.read_so_far = reading, ""
-        self.opened = reading.written if self.opened is None else self.opened
+        self.text = reading.text if self.text is None else self.text
+        others = self.disk.begin(reading.files)
+        self.others_read = tuple(path.name for path in others if path != self.path)
         if reading.problem is None:
             return
         self.problem = reading.problem
@@ -452,14 +336,24 @@ class Session:
         if origin and value is None:
             self.came_from(origin)
 
+    @property
+    def named_files(self) -> dict[Path, bytes]:
+        """Files that the plan names, with digests of what they said when it was read."""
+        files = self.reading.files if self.reading else {}
+        return {path: known for path, known in files.items() if path != self.path}
+
+    @property
     def disk_words(self) -> str:
-        """That the file says something else than when it was opened, once; else empty."""
-        now, opened = self.reading.written if self.reading else {}, self.opened or {}
-        changed, told = tuple(changed_keys(opened, now)), self._told
-        self._told = changed
-        if not changed or changed == told:
-            return ""
-        return f"{self.path.name} changed on disk ({', '.join(changed)}): this is what it says now"
+        """Which files say something else by now than what is on screen; empty for none."""
+        return change_words(self.path, self.text, self.disk.changed)
+
+    @property
+    def called(self) -> str:
+        """The plan on screen in words: its file, and what was edited since."""
+        keys = dict.fromkeys(one.partition("=")[0] for one in self.edits.settings)
+        edits = f" with your edits ({', '.join(keys)})" if keys else ""
+        older = ", not as it is on disk now" if self.path in self.disk.changed else ""
+        return f"{self.path.name} as on screen{edits}{older}"
 
     def came_from(self, origin: str) -> None:
         """Say in words how the design on screen came to be, under the plan as it stands."""
@@ -488,7 +382,7 @@ class Session:
 
     def file_written(self, path: Path) -> None:
         """The edits are in a file now: the history begins anew there."""
-        self.path, self.opened, self._undo, self._redo = path, None, [], []
+        self.path, self.text, self._undo, self._redo = path, None, [], []
         origin = self._origins.get(self.edits)
         self.edits = replace(self.edits, settings=())
         self._origins = {self.edits: origin} if origin else {}
@@ -565,7 +459,8 @@ class Session:
             raise ValueError("no valid plan to pin a design of")
         self._n_pinned += 1
         value = dict(document.value)
-        pinned = Pin(self._n_pinned, "", self.path, value, self.problem, evaluation)
+        stood = self.text or "", self.named_files
+        pinned = Pin(self._n_pinned, "", self.path, value, self.problem, evaluation, *stood)
         pinned = replace(pinned, called=distinct_name(pinned, self.origin, self.pins))
         self.pins.append(pinned)
         return pinned
@@ -596,5 +491,6 @@ class Session:
 
     def _rules(self) -> list[Any]:
         """The design rules with all edits, those that are being read too."""
-        rules = _values(plan_document(self.path, self.edits.settings)).get("constraints")
+        said = plan_values(self.path, self.edits.settings, self.text)
+        rules = said.get("constraints")
         return list(rules) if isinstance(rules, list) else []

@@ -21,7 +21,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from libra_planner.plain_text import without_controls
-from libra_planner.tui.files import state_folder
+from libra_planner.tui.disk.files import state_folder
 
 
 def any_bytes_driver(driver: type[Driver]) -> type[Driver]:

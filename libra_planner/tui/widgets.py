@@ -157,16 +157,24 @@ _ALWAYS = (("q", "Quit", "leave"), ("^p", "palette", "command_palette"))
 """Keys at the right end: with them every other one is found, and the way out."""
 
 
+ON_DISK = "changed on disk"
+"""What is said as long as it is so."""
+
+
 class StatusLine(Static):
     """One row of words: what is running, else what was said last, as long as it holds.
 
     Parameters
     ----------
     running : gives the labels of what is running, the latest last.
+    is_stale : whether files say something else by now than what is on screen.
     """
 
-    def __init__(self, running: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, running: Callable[[], Sequence[str]], is_stale: Callable[[], bool] = lambda: False
+    ) -> None:
         super().__init__(id="status")
+        self._is_stale = is_stale
         self._running_labels = running
         self._said = self._seen = ""
         self._progress: dict[str, str] = {}
@@ -191,6 +199,8 @@ class StatusLine(Static):
             text = f"{running[-1]} (x cancels) ...{self._progress.get(running[-1], '')}"
         else:
             text = self._said if self._holds() else ""
+            if self._is_stale() and ON_DISK not in text:
+                text = f"[R: the file {ON_DISK}] {text}"
         self._progress = {name: far for name, far in self._progress.items() if name in running}
         if text != self._seen:
             self._seen = text

@@ -21,8 +21,9 @@ from textual.message import Message
 
 from libra_planner.errors import Fault, Infeasible, Place, PlannerError, SpecError, UnknownName
 from libra_planner.reading.bundled import example, names
+from libra_planner.tui.disk.readings import read_plan
 from libra_planner.tui.screens.links import check_links
-from libra_planner.tui.session import Report, best_design, frontier, read_plan
+from libra_planner.tui.session import Report, best_design, frontier
 from libra_planner.tui.work import Cancelled, Progress, Ticket, get_ready, run_apart
 
 ROOT = Path(__file__).parents[2]

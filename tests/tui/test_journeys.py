@@ -17,9 +17,10 @@ from libra_planner.tui.screens.fabric import FabricPane
 from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.screens.plan_form import FieldRow, PlanForm
 from libra_planner.tui.screens.report import ReportPane
+from libra_planner.tui.screens.search import SearchPane
 from libra_planner.tui.screens.sweep import SweepPane
 from libra_planner.units import format_time, format_usd
-from tests.tui.conftest import ODD_PATHS, Driver, command, drive
+from tests.tui.conftest import ODD_PATHS, WHOLE, Driver, command, drive
 
 
 def vector(driver: Driver) -> str:
@@ -207,6 +208,45 @@ def test_a_plan_is_written_in_its_tree(plan_file: Path) -> None:
         assert "# the budget" in text
 
     drive(plan_file, walk)
+
+
+def test_the_heat_map_stays_in_sight_at_the_next_draw(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("p")
+        assert "pinned: 1 " in driver.text("#status")
+        await driver.press("4")
+        await driver.idle()
+        assert "pinned" not in driver.text("#status")
+        await driver.press("h", "n")
+        await driver.idle()
+        heat = driver.app.query_one("#fabric-right")
+        assert heat.has_focus
+        await driver.until(lambda: heat.region.y < 5)
+
+    drive(path, walk, size=(80, 24))
+
+
+def test_a_letter_that_no_name_begins_with_opens_no_list(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("f")
+        await driver.idle()
+        form = driver.app.focused
+        await driver.press("b")
+        assert not driver.app.query("Choice.-expanded")
+        assert "no name here begins with b" in driver.text("#status")
+        assert driver.app.focused is form
+        await driver.press("q")
+        await driver.until(lambda: driver.app.query("Choice.-expanded"))
+        await driver.press("escape", "escape", "b")
+        assert driver.app.focused is driver.app.query_one("#bandwidths")
+
+    drive(path, walk, size=(80, 24))
 
 
 def test_typed_bandwidths_and_undo(plan_file: Path) -> None:
@@ -474,17 +514,31 @@ def test_unsaved_edits_are_guarded(plan_file: Path) -> None:
     drive(plan_file, walk)
 
 
-def test_saving_says_what_had_changed_on_disk(plan_file: Path) -> None:
+@pytest.mark.parametrize("answer", ["m", "w", "escape"])
+def test_saving_asks_where_the_file_changed_on_disk(plan_file: Path, answer: str) -> None:
+    on_screen = plan_file.read_text()
+
     async def walk(driver: Driver) -> None:
-        text = plan_file.read_text().replace("- dim1 >= dim2", "- dim1 >= dim3")
-        plan_file.write_text(f"{text}global_batch: 9216\n")
+        text = on_screen.replace("- dim1 >= dim2", "- dim1 >= dim3") + "global_batch: 9216\n"
         driver.app.apply_edit("global_batch", "6144")
         await driver.idle()
+        plan_file.write_text(text)
         await driver.press("s")
+        await driver.until(lambda: driver.app.screen.query("#answer-m"))
+        assert "(constraints, global_batch)" in driver.screen_text().replace("\n", " ")
+        await driver.press(answer)
         await driver.idle()
-        said = "global_batch (written over), constraints (kept); the file before"
-        assert f"saved {plan_file}; changed on disk meanwhile: {said}" in driver.text("#status")
-        assert "global_batch: 6144" in plan_file.read_text()
+        saved, status = plan_file.read_text(), driver.text("#status")
+        if answer == "escape":
+            assert saved == text
+            assert "nothing saved" in status
+            return
+        assert (plan_file.parent / "plan.yaml.bak").read_text() == text
+        assert "global_batch: 6144" in saved
+        kept = "(kept)" if answer == "m" else "(written over)"
+        assert ("dim1 >= dim3" in saved) == (answer == "m")
+        assert f"constraints {kept}" in status
+        assert not driver.app.session.disk.changed
         driver.app.apply_edit("global_batch", "8192")
         await driver.idle()
         await driver.press("s")
@@ -492,6 +546,58 @@ def test_saving_says_what_had_changed_on_disk(plan_file: Path) -> None:
         assert f"saved {plan_file}; the file before" in driver.text("#status")
 
     drive(plan_file, walk)
+
+
+def test_a_file_that_changed_is_told_at_the_next_key_and_read_by_one(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        before = driver.app.evaluation
+        driver.app.apply_edit("objective", "cost")
+        await driver.idle()
+        plan_file.write_text(plan_file.read_text().replace("500 GB/s", "900 GB/s"))
+        await driver.press("2")
+        assert "changed on disk: R reads it" in driver.text("#status")
+        driver.app.say("something else")
+        assert "R: the file changed on disk" in driver.text("#status")
+        driver.app.apply_edit("objective", "performance")
+        await driver.idle()
+        rules = driver.app.session.reading.document.value["constraints"]
+        assert rules[0] == "total == 500 GB/s"
+        assert driver.app.evaluation.step_time_s == before.step_time_s
+        await driver.press("R")
+        await driver.idle()
+        assert driver.app.session.reading.document.value["constraints"][0] == "total == 900 GB/s"
+        assert "read plan.yaml again (constraints); your 1 edit stands" in driver.text("#status")
+        assert driver.app.session.edits.settings == ("objective=performance",)
+        await driver.press("R")
+        assert "there is nothing to read" in driver.text("#status")
+
+    drive(plan_file, walk)
+
+
+def test_the_search_is_of_the_plan_on_screen(tmp_path: Path) -> None:
+    """Not of the file that somebody put in its place."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("global_batch", "256")
+        await driver.idle()
+        path.write_text(WHOLE.replace("SW(16)", "SW(4)"))
+        await driver.press("7", "g")
+        await driver.idle()
+        pane = driver.app.query_one(SearchPane)
+        assert pane._found is not None
+        assert {row["tp"] * row["dp"] * row["pp"] * row["cp"] for row in filled(pane)} == {128}
+        said = driver.text("#search-state")
+        assert "plan.yaml as on screen with your edits (global_batch), not as it is" in said
+
+    drive(path, walk)
+
+
+def filled(pane: SearchPane) -> list[dict[str, int]]:
+    """Degrees that were found, those of 1 too."""
+    found = pane._found.degrees if pane._found else []
+    return [{"tp": 1, "dp": 1, "pp": 1, "cp": 1} | one for one in found]
 
 
 def test_a_plan_is_saved_with_its_faults_which_are_told(plan_file: Path) -> None:

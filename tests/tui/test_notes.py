@@ -14,6 +14,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
 from libra_planner.reading import bundled
+from libra_planner.tui.disk.readings import read_plan
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens import links
@@ -25,7 +26,6 @@ from libra_planner.tui.session import (
     Session,
     best_design,
     distinct_name,
-    read_plan,
 )
 from libra_planner.tui.widgets import Checklist
 from tests.tui.conftest import Driver, command, drive

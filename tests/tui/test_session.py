@@ -22,7 +22,7 @@ from libra_planner.reading.document import (
     parse_document,
     read_document,
 )
-from libra_planner.tui.files import (
+from libra_planner.tui.disk.files import (
     Left,
     edited_text,
     left_with,
@@ -30,6 +30,7 @@ from libra_planner.tui.files import (
     remember,
     save_plan,
 )
+from libra_planner.tui.disk.readings import plan_values, read_plan
 from libra_planner.tui.screens.links import check_links
 from libra_planner.tui.screens.plan_fields import (
     BRANCH,
@@ -39,7 +40,8 @@ from libra_planner.tui.screens.plan_fields import (
     form_fields,
     words,
 )
-from libra_planner.tui.session import Session, best_design, read_plan
+from libra_planner.tui.screens.search import Searched, found_strategies
+from libra_planner.tui.session import Session, best_design
 from libra_planner.tui.starts import equal_split_GBps
 from tests.tui.conftest import PLAN, WHOLE
 
@@ -51,7 +53,7 @@ def opened(path: Path) -> Session:
 
 
 def reread(session: Session) -> None:
-    session.accept(read_plan(session.path, session.edits.settings))
+    session.accept(read_plan(session.path, session.edits.settings, text=session.text))
 
 
 def test_an_edit_is_what_set_takes(plan_file: Path) -> None:
@@ -307,7 +309,7 @@ def test_a_pin_comes_back_after_the_file_was_saved_otherwise(plan_file: Path) ->
     assert evaluation is not None
     pin = session.pin(evaluation)
     save_plan(plan_file, ("objective=cost", "constraints.0=total == 400 GB/s"), plan_file)
-    again = load_plan(plan_file, pin.settings_now())
+    again = load_plan(plan_file, pin.settings_over(plan_values(plan_file)))
     assert again.objective == "performance"
     assert again.rules[0].text == "total == 300 GB/s"
 
@@ -468,16 +470,47 @@ def test_an_emptied_training_loop_is_none(tmp_path: Path) -> None:
     assert times[1] == times[2] < times[0]
 
 
-def test_a_file_that_changes_while_it_is_open_is_told_once(plan_file: Path) -> None:
+def test_a_file_that_changes_while_it_is_open_leaves_the_screen_as_it_is(plan_file: Path) -> None:
     session = opened(plan_file)
-    assert session.disk_words() == ""
     text = plan_file.read_text()
-    plan_file.write_text(text + "# a remark\n")
-    reread(session)
-    assert session.disk_words() == ""
-    plan_file.write_text(f"{text}\nlibrary: nemo\n")
-    reread(session)
-    assert session.disk_words() == (
-        f"{plan_file.name} changed on disk (library): this is what it says now"
+    assert not session.disk.look()
+    assert session.disk_words == ""
+    plan_file.write_text(f"{text}library: nemo\n")
+    assert session.disk.look()
+    assert session.disk_words == (
+        f"{plan_file.name} changed on disk: R reads it, else the screens keep theirs (library)"
     )
-    assert session.disk_words() == ""
+    session.edit("objective", "cost")
+    reread(session)
+    assert session.reading is not None
+    assert session.reading.document is not None
+    assert "library" not in session.reading.document.value
+    assert session.called == (
+        f"{plan_file.name} as on screen with your edits (objective), not as it is on disk now"
+    )
+    plan_file.unlink()
+    session.disk.look()
+    assert "is gone from disk" in session.disk_words
+    plan_file.write_text(text)
+    assert session.disk.look()
+    assert session.disk_words == ""
+
+
+def test_a_named_file_that_changes_is_told_and_not_searched(tmp_path: Path) -> None:
+    book = tmp_path / "own.yaml"
+    text = bundled.resolve("cost-models", "clos-2026", None).read_text()
+    book.write_text(text)
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE.replace("clos-2026", "./own.yaml"))
+    session = opened(path)
+    assert session.faults == ()
+    assert list(session.named_files) == [book]
+    searched = Searched(path, session.text, (), session.named_files)
+    book.write_text(f"{text}\n# as of today\n")
+    session.disk.look()
+    assert session.disk_words.startswith("own.yaml changed on disk: R reads it")
+    with pytest.raises(PlannerError, match=r"own\.yaml is not what .* R reads the files again"):
+        found_strategies(searched, lambda *_: None)
+    reread(session)
+    assert session.others_read == ("own.yaml",)
+    assert session.disk_words == ""

@@ -18,6 +18,7 @@ from textual.widgets import DataTable, TextArea
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.columns import columns, on_screen
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.tui.disk.readings import read_plan
 from libra_planner.tui.pictures.stacked import BarGroup, stacked_bar
 from libra_planner.tui.screens.compare import (
     bar_groups,
@@ -28,7 +29,7 @@ from libra_planner.tui.screens.compare import (
 )
 from libra_planner.tui.screens.report import decision
 from libra_planner.tui.screens.sweeps import Page, best_so_far
-from libra_planner.tui.session import Pin, Session, read_plan
+from libra_planner.tui.session import Pin, Session
 from tests.tui.conftest import Driver, command, drive
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -375,7 +376,7 @@ def test_an_origin_holds_for_its_plan_only(plan_file: Path) -> None:
 
 
 def test_an_origin_survives_saving(plan_file: Path) -> None:
-    from libra_planner.tui.files import save_plan
+    from libra_planner.tui.disk.files import save_plan
 
     session = opened(plan_file)
     session.edit("objective", "cost")

@@ -86,7 +86,8 @@ def test_train_says_the_same_of_the_best(capsys: pytest.CaptureFixture[str]) -> 
         (
             ["search", "--model", "llama3-405b", *SMALL[3:], "--global-batch", "8"],
             3,
-            "no strategy fits an NPU's memory",
+            "none of 1,730 strategies is left: all need more memory than an NPU, or a rule on it, "
+            "allows (464.948 GB at least, of 85.500 GB); take more NPUs",
         ),
     ],
 )
@@ -541,10 +542,52 @@ def test_rules_that_no_strategy_meets_are_infeasible(plan, run) -> None:
     rules = "constraints=[step_time <= 1 ms, leaf == 50 GB/s, taper(spine) == 2]"
     result = run("search", path, "--set", rules)
     assert result.code == 3, result.err
-    assert "no strategy meets the plan's rules" in result.err
+    assert result.out == ""
+    assert " take longer than the 1.000 ms of the rules on every network (" in result.err
+    counts = [
+        int(re.search(f"([0-9,]+) {word}", result.err)[1].replace(",", ""))
+        for word in ("strategies", "need more memory", "take longer")
+    ]
+    assert counts[0] == counts[1] + counts[2]
+    printed = run("search", path, "--set", rules, "--json")
+    assert (printed.code, printed.payload["best"]) == (3, [])
     result = run("search", path, "--pareto", "--set", "npu={name: h100-sxm, memory: 3 GB}")
     assert result.code == 3, result.err
-    assert "no strategy fits an NPU's memory, or the plan's rule on it; take more" in result.err
+    assert "all need more memory than an NPU, or a rule on it, allows (" in result.err
+    assert "at least, of 3.000 GB); take more NPUs, or larger ones" in result.err
+
+
+@pytest.mark.parametrize(
+    ("fixed", "batch", "fix"),
+    [
+        ("{tp: 3, rest: auto}", 32, "the 8 NPUs of dim1 are no multiple of 3; write tp 2 or 4"),
+        ("{microbatch: 7, rest: auto}", 32, "write microbatch 4 or 8"),
+        ("{dp: 32, rest: auto}", 16, "write dp 16"),
+        ("{dp: 16, microbatch: 8, rest: auto}", 32, "write dp 4"),
+        ("{dp: 32, microbatch: 16, pp: 1, rest: auto}", 24, "leave out dp and microbatch"),
+    ],
+)
+def test_degrees_that_leave_no_strategy_have_one_message(
+    auto: str, run, fixed: str, batch: int, fix: str
+) -> None:
+    """The same in all commands; and what it proposes is searched."""
+    settings = ("--set", f"parallelism={fixed}", "--set", f"global_batch={batch}")
+    said = [run(command, auto, *settings) for command in ("search", "optimize", "pareto")]
+    assert [(one.code, one.out) for one in said] == [(2, "")] * 3
+    assert said[0].err == said[1].err == said[2].err
+    assert fix in said[0].err
+    if found := re.search(r"write (\w+) (\d+)", said[0].err):
+        mended = ("--set", f"parallelism.{found[1]}={found[2]}")
+        assert run("search", auto, *settings, *mended, "--json").payload["best"]
+
+
+def test_where_fixed_degrees_need_too_much_memory_others_are_named(auto: str, run) -> None:
+    fixed = ("--set", "parallelism={tp: 1, pp: 1, zero: 0, microbatch: 1, rest: auto}")
+    small = ("--set", "npu={name: h100-sxm, memory: 30 GB}")
+    result = run("search", auto, *fixed, *small)
+    assert result.code == 3
+    assert "; others fit: write parallelism: auto" in result.err
+    assert run("search", auto, *small, "--set", "parallelism=auto", "--json").payload["best"]
 
 
 def test_a_narrow_table_of_strategies_loses_what_all_have(

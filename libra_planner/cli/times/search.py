@@ -12,6 +12,7 @@ from libra_planner.errors import Infeasible, SolverFailed, SpecError
 from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.inputs.training.rows import OPTIONS, asked_run
 from libra_planner.search.best import SearchResult
+from libra_planner.search.excluded import Excluded
 from libra_planner.search.frontier import POINTS, strategy_frontier
 from libra_planner.views.times.frontier import frontier_csv
 
@@ -46,7 +47,10 @@ def search(options: argparse.Namespace) -> None:
         raise SpecError.at("--global-batch", f"got {options.global_batch}", expected, "")
     told = found.told
     answer(options, told.to_dict, told.blocks(), then=_then(found.result))
-    _judge(found.result, len(found.result.best))
+    if not found.result.best and not found.result.was_stopped:
+        remedy = "take more NPUs, or larger ones"
+        raise Infeasible(f"{_PLACE}: {Excluded.of(found.search).words(remedy)}")
+    judge_search(found.result)
 
 
 def _refuse_mixed(options: argparse.Namespace) -> None:
@@ -68,15 +72,6 @@ def _refuse_mixed(options: argparse.Namespace) -> None:
         raise SpecError.at("--pareto", got, expected, fix)
 
 
-def _judge(found: SearchResult, n_found: int) -> None:
-    """The exit code of what was found."""
-    if found.n_not_fitting == found.n_candidates:
-        raise Infeasible(f"{_PLACE}: no strategy fits an NPU's memory, or the plan's rule on it")
-    if found.is_certified and not n_found:
-        raise Infeasible(f"{_PLACE}: no strategy meets the plan's rules on any network")
-    judge_search(found)
-
-
 def _search_plan(options: argparse.Namespace) -> None:
     given = [name for name in _COLUMNS if getattr(options, name) is not None]
     if given:
@@ -89,10 +84,14 @@ def _search_plan(options: argparse.Namespace) -> None:
     tell_search()
     opened = open_plan(options.plan, options.settings)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
+    if not found.best and not found.was_stopped and not options.json:
+        raise opened.nothing_found(found, batches)
     certain = opened.certain_words(found, batches)
     told = Found(found, opened.base, certain=certain)
     answer(options, told.to_dict, told.blocks(), then=_then(found, options.plan))
-    _judge(found, len(found.best))
+    if not found.best and not found.was_stopped:
+        raise opened.nothing_found(found, batches)
+    judge_search(found)
 
 
 def _then(found: SearchResult, plan: str = "a plan") -> str:
@@ -118,7 +117,7 @@ def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -
     if found.was_stopped:
         n = f"{len(found.points)} of {found.n_points}"
         raise SolverFailed(f"{_PLACE}: stopped; {n} points are proven")
-    _judge(found.total, len(found.points))
+    judge_search(found.total)
 
 
 def _batches(text: str) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from libra_planner.errors import Infeasible, Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
+from libra_planner.tui.disk.readings import Reading
 from libra_planner.tui.screens.bars import (
     Bandwidths,
     changed_bandwidth,
@@ -27,7 +28,7 @@ from libra_planner.tui.screens.bars import (
 from libra_planner.tui.screens.pane import VERY_WIDE, Pane
 from libra_planner.tui.screens.plan_fields import FormField
 from libra_planner.tui.screens.plan_form import Choice, PlanForm
-from libra_planner.tui.session import Bandwidth, Reading
+from libra_planner.tui.session import Bandwidth
 from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import (
     format_bandwidth,

@@ -137,6 +137,9 @@ class FabricPane(Pane):
         keys = [(x["link"], x["layer"], x["n_flows"], x["n_groups"]) for x in self._rows]
         self.query_one(RowTable).show(headers if rows else (), rows, keys)
         self._show_heat()
+        heat = self.query_one("#fabric-right")
+        if heat.has_focus:  # Who looks at it looks at that of the next draw.
+            self.call_after_refresh(partial(heat.scroll_visible, top=True))
 
     def _show_heat(self) -> None:
         if self._found is not None:

@@ -38,6 +38,7 @@ from libra_planner.tui.screens.plan_fields import (
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
+    from libra_planner.tui.screens.pane import Host
     from libra_planner.tui.terminal import KeysInTurn
 
 DEBOUNCE_S = 0.15
@@ -52,7 +53,7 @@ _NEW = (NEW_RULE, NEW_KEY)
 
 
 class Choice(Select[str], inherit_bindings=False):
-    """One of known names; arrows go to the next field, a letter opens the list at what has it."""
+    """One of known names; arrows go to the next field, a first letter opens the list there."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "show_overlay", "Choose", show=True, tooltip="Show known names.")
@@ -71,8 +72,14 @@ class Choice(Select[str], inherit_bindings=False):
             return
         event.stop()
         event.prevent_default()
-        self.action_show_overlay()
         app, names = cast("KeysInTurn", self.app), self.query_one(OptionList)
+        begins = [str(prompt).lower()[:1] for prompt, _ in self._options]
+        if str(letter).lower() not in begins:
+            cast("Host", self.app).say(
+                f"no name here begins with {letter}: Enter lists them, Escape leaves the field"
+            )
+            return
+        self.action_show_overlay()
         key = Key(event.key, letter)
 
         def look() -> None:

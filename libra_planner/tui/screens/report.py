@@ -19,9 +19,11 @@ from textual.containers import Container, Vertical, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
-from libra_planner.files import read_text, write_files
+from libra_planner.files import write_files
 from libra_planner.routing.policy import POLICIES
-from libra_planner.tui.files import edited_text, typed_path
+from libra_planner.tui.disk.files import edited_text, typed_path
+from libra_planner.tui.disk.readings import plan_values
+from libra_planner.tui.disk.watch import refuse_changed
 from libra_planner.tui.pictures.stacked import inked_lines
 from libra_planner.tui.screens.compare import bar_lines, compared_rows
 from libra_planner.tui.screens.pane import Pane
@@ -46,6 +48,8 @@ def write_report(
     PlannerError
         As the command does; each report is written in a process of its own.
     """
+    for pin in pins:
+        refuse_changed(pin.files, f"design {pin.name}")
     folder.mkdir(parents=True, exist_ok=True)
     plans = {folder / f"{_file_name(pin.name)}.yaml": pin for pin in pins}
     write_files({path: plan_text(pin) for path, pin in plans.items()})
@@ -166,7 +170,8 @@ def plan_text(pin: Pin) -> str:
         f"{'.'.join(map(str, key))}={json.dumps(path)}"
         for key, path in absolute_files(pin.value, pin.path.resolve().parent)
     )
-    return edited_text(read_text(pin.path), (*pin.settings_now(), *paths), str(pin.path))
+    settings = pin.settings_over(plan_values(pin.path, (), pin.text))
+    return edited_text(pin.text, (*settings, *paths), str(pin.path))
 
 
 def pictures(pins: Sequence[Pin], n_cells: int) -> RenderableType:

@@ -17,9 +17,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Static
 
+from libra_planner.tui.disk.readings import search_words
+from libra_planner.tui.disk.watch import refuse_changed
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.session import Bandwidth, Report, search_words
+from libra_planner.tui.session import Bandwidth, Report
 from libra_planner.tui.tables import RowTable
 from libra_planner.tui.widgets import Card
 from libra_planner.tui.work import Ticket, run_apart
@@ -83,14 +85,32 @@ class Strategies:
     is_proven: bool
 
 
-def found_strategies(path: Path, settings: tuple[str, ...], progress: Report) -> Strategies:
+@dataclass(frozen=True)
+class Searched:
+    """The plan on screen, as a search takes it.
+
+    Parameters
+    ----------
+    path, text : its file, and what this said when it was read.
+    settings : edits since.
+    files : that the plan names, with digests of what they said.
+    """
+
+    path: Path
+    text: str | None
+    settings: tuple[str, ...]
+    files: Mapping[Path, bytes]
+
+
+def found_strategies(searched: Searched, progress: Report) -> Strategies:
     """The best strategies of a plan's model, whatever degrees the plan says.
 
     ``progress`` gets what is known meanwhile: the best so far, then the best five with proof.
     """
     from libra_planner.inputs.plans import open_plan
 
-    plan = open_plan(path, settings)
+    refuse_changed(searched.files, "the plan on screen")
+    plan = open_plan(searched.path, searched.settings, text=searched.text)
     first = _searched(plan, _FIRST, progress, shows=True)
     if len(first.rows) < _FIRST:
         return first
@@ -112,7 +132,10 @@ def _searched(plan: OpenedPlan, n_best: int, progress: Report, *, shows: bool) -
         progress(done, n, f"the best {n_best}: {search_words(what, done, n)}", part)
 
     run = SearchRun(plan.search(n_best=n_best), tell)
-    return _strategies(plan.problem, run.complete())
+    found = run.complete()
+    if not found.best:
+        raise plan.nothing_found(found)
+    return _strategies(plan.problem, found)
 
 
 def _strategies(problem: Problem, found: SearchResult) -> Strategies:
@@ -179,7 +202,8 @@ class SearchPane(Pane):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("g", "search", "Search", show=True)]
     _found: Strategies | None = None
-    _of: Any = None
+    _of: Searched | None = None
+    _called = ""
 
     def compose(self) -> ComposeResult:
         with Container(id="search-split"):
@@ -194,27 +218,33 @@ class SearchPane(Pane):
         self.query_one("#search-state", Card).show(Text(text))
 
     def show_session(self) -> None:
-        if self._found is not None and self._of != (self.session.path, self._settings):
+        if self._found is not None and self._of != self._searched:
             self.say("Of the plan before it was edited: g searches again")
 
     @property
-    def _settings(self) -> tuple[str, ...]:
-        return self.session.edits.settings
+    def _searched(self) -> Searched:
+        """What a search would take now."""
+        one = self.session
+        return Searched(one.path, one.text, one.edits.settings, one.named_files)
 
     def action_search(self) -> None:
         """Search the best strategies of the plan."""
-        path, settings = self.session.path, self._settings
-        self._of = path, settings
+        if self.session.reading is None:
+            self.cockpit.when_read(self.action_search)
+            return
+        self._of, self._called = self._searched, self.session.called
         self._found = None
         self.query_one(RowTable).show((), [], [], str.rjust)
-        self.say("searching: the best strategies so far stand here as they are found")
+        self.say(f"Searching {self._called}: the best so far stand here as they are found")
+
+        searched = self._of
 
         def stopped() -> None:
             self.app.call_later(self._stopped)
 
         def call(ticket: Ticket) -> Strategies:
             with ticket.on_cancel(stopped):
-                return run_apart(partial(found_strategies, path, settings), ticket)
+                return run_apart(partial(found_strategies, searched), ticket)
 
         label = "searching strategies"
         self.begin("search", label, call=call, done=self._show, partly=self._show_part)
@@ -230,11 +260,13 @@ class SearchPane(Pane):
         self._put(found)
         n = len(found.rows)
         known = f"The best {n} are proven; still searching the best {_MOST}"
-        self.say(f"{known if found.is_proven else 'Still searching; so far'}:\n{found.verdict}")
+        so_far = known if found.is_proven else "Still searching; so far"
+        self.say(f"{self._called}. {so_far}:\n{found.verdict}")
 
     def _show(self, found: Strategies) -> None:
         self._put(found)
-        self.say(f"{found.verdict}\n{_TAKES}" if found.rows else found.verdict)
+        of = f"Searched {self._called}. {found.verdict}"
+        self.say(f"{of}\n{_TAKES}" if found.rows else of)
         self.query_one(RowTable).focus()
 
     def _put(self, found: Strategies) -> None:

@@ -16,7 +16,7 @@ from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
 from libra_planner.files import read_text, write_files
-from libra_planner.tui.files import real_path
+from libra_planner.tui.disk.files import real_path
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.pictures.shapes import pairs_text
 from libra_planner.tui.screens import sweeps
@@ -107,12 +107,22 @@ class SweepPane(Pane):
         if is_new and problem is not None:
             self._own = sweeps.template(path)
             self.query_one(TextArea).text = self._own  # To begin with.
-        if self.session.dirty:
-            said.append("The plan has unsaved edits, which the sweep does not see: s saves.")
+        said += filter(None, [self._file_words])
         if said:
             self.say("\n".join(said))
         if not self.runs("page"):
             self._page_line(self._page_text)
+
+    @property
+    def _file_words(self) -> str:
+        """How the plan's file, which the sweep reads, is not what is on screen; empty if it is."""
+        session = self.session
+        if session.disk.changed:
+            names = ", ".join(path.name for path in session.disk.changed)
+            return f"The sweep reads {names} as on disk, not as on screen: R reads it here, too."
+        if session.dirty:
+            return "The plan has unsaved edits, which the sweep does not see: s saves."
+        return ""
 
     def _is_left(self, plan: Path) -> bool:
         """Whether another plan is open, neither a row of this sweep nor one to edit it for."""
@@ -177,7 +187,10 @@ class SweepPane(Pane):
             with ticket.on_cancel(lambda: self._end("not counted: stopped")):
                 return run_apart(partial(sweeps.count, text, file), ticket)
 
-        self.begin("sweep", "counting the sweep", call=call, done=self.say)
+        def done(found: str) -> None:
+            self.say("\n".join(filter(None, [found, self._file_words])))
+
+        self.begin("sweep", "counting the sweep", call=call, done=done)
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
@@ -204,7 +217,7 @@ class SweepPane(Pane):
             return sweeps.state_text(event), best
 
         def done(found: tuple[str, tuple[str, ...]]) -> None:
-            self.say(f"done: {found[0]}")
+            self.say("\n".join(filter(None, [f"done: {found[0]}", self._file_words])))
             self._say_best(found[1], "Best for")
             if self._folder == folder:
                 self._load_page()

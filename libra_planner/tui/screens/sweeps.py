@@ -20,8 +20,8 @@ from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.store import MANIFEST, Layout, RunDirectory, faults_of_writing, index_of
 from libra_planner.sweeps.template import design_plan
-from libra_planner.tui.files import real_path, typed_path
-from libra_planner.tui.session import plan_document
+from libra_planner.tui.disk.files import real_path, typed_path
+from libra_planner.tui.disk.readings import plan_values
 from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -143,8 +143,7 @@ def template(plan: Path) -> str:
     All rules of the plan stay; what an axis replaces in them stands in braces. Networks that are
     built of parts get their bill, too.
     """
-    document = plan_document(plan, ())
-    value = document.value if document and isinstance(document.value, dict) else {}
+    value = plan_values(plan)
     said = value.get("constraints")
     rules = [str(rule) for rule in said] if isinstance(said, list) else []
     fabric = value.get("fabric")

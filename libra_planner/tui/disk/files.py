@@ -16,8 +16,11 @@ from libra_planner.errors import PlannerError, SpecError
 from libra_planner.files import output_file, read_json, read_text, write_files
 from libra_planner.reading import bundled, document
 from libra_planner.tui.dialogs import OpenDialog, Prompt, Question
+from libra_planner.tui.disk.readings import changed_keys, plan_values
+from libra_planner.tui.disk.watch import changed_words
 from libra_planner.tui.screens.pane import Host
 from libra_planner.tui.session import Bandwidth
+from libra_planner.views.links import counted
 
 _MOST_SHOWN = 60
 """Letters of a path in a message about it: the system refuses those of thousands."""
@@ -126,8 +129,12 @@ def left_with(path: Path, fingerprint: bytes) -> Bandwidth | None:
 _ITEM = re.compile(r"^( *)- ", re.MULTILINE)
 
 
-def save_plan(source: Path, settings: tuple[str, ...], target: Path) -> list[Path]:
+def save_plan(
+    source: Path, settings: tuple[str, ...], target: Path, text: str | None = None
+) -> list[Path]:
     """Write a plan with its edits; the file that was there is kept with ``.bak`` at its end.
+
+    ``text`` is what the edits are put into, in place of what the source says now.
 
     Returns
     -------
@@ -138,9 +145,11 @@ def save_plan(source: Path, settings: tuple[str, ...], target: Path) -> list[Pat
     SpecError
         For an edit that has no place in the file, or a path that cannot be written.
     """
-    if not settings and os.path.realpath(source) == os.path.realpath(target):
-        return []
-    return write_files({target: edited_text(read_text(source), settings, str(source))})
+    if text is None:
+        if not settings and os.path.realpath(source) == os.path.realpath(target):
+            return []
+        text = read_text(source)
+    return write_files({target: edited_text(text, settings, str(source))})
 
 
 def replacement_warning(source: Path, target: Path) -> str:
@@ -164,8 +173,6 @@ def disk_words(opened: dict[str, Any], found: dict[str, Any], saved: dict[str, A
     >>> disk_words({"npu": 1, "batch": 2}, {"npu": 3, "batch": 4}, {"npu": 3, "batch": 5})
     '; changed on disk meanwhile: batch (written over), npu (kept)'
     """
-    from libra_planner.tui.session import changed_keys
-
     changed = changed_keys(opened, found)
     kept = [key for key in changed if saved.get(key) == found.get(key)]
     ways = [f"{key} (written over)" for key in changed if key not in kept]
@@ -292,7 +299,47 @@ class PlanFiles:
         if self.is_bundled():
             self.save_as(then)
         else:
-            self._write(self._cockpit.session.path, then)
+            self._save_own(then)
+
+    def _save_own(self, then: Callable[[], None]) -> None:
+        """Save where the plan is; ask, where others changed the file since it was read."""
+        session = self._cockpit.session
+        session.disk.look()
+        if session.path not in session.disk.changed or not session.path.exists():
+            self._write(session.path, then)
+            return
+        keys = changed_words(session.path, session.text)
+        text = f"{session.path.name} changed on disk since it was read{keys}."
+        n = len(session.edits.settings)
+        mine = f"put your {counted(n, 'edit')} into it" if n else "take it as it is"
+        self._cockpit.ask(
+            Question(
+                "The file changed on disk",
+                f"{text} Either way the file that is there is kept as .bak.",
+                {"m": mine, "w": "write what is on screen"},
+            ),
+            lambda answer: self._write(session.path, then, onto_disk=answer == "m"),
+            lambda: self._cockpit.say(f"nothing saved: {session.path.name} is as it was on disk"),
+        )
+
+    def reload(self) -> None:
+        """Read the plan's files again; edits stay, on what they say now."""
+        cockpit, session = self._cockpit, self._cockpit.session
+        session.disk.look()
+        changed, before = session.disk.changed, session.text
+        if not changed:
+            cockpit.say(f"{session.path.name} says what is on screen: there is nothing to read")
+            return
+        if not session.path.exists():
+            cockpit.say(session.disk_words)
+            return
+        names = ", ".join(path.name for path in changed)
+        keys = changed_words(session.path, before) if session.path in changed else ""
+        n = len(session.edits.settings)
+        stay = f"; your {counted(n, 'edit')} stand{'s' * (n == 1)} on it" if n else ""
+        session.text = None
+        cockpit.reread()
+        cockpit.when_read(lambda: cockpit.say(f"read {names} again{keys}{stay}"))
 
     def save_as(self, then: Callable[[], None] = lambda: None) -> None:
         """Ask for another file, and write the plan there."""
@@ -325,16 +372,19 @@ class PlanFiles:
             lambda: self._cockpit.say(f"nothing saved: {target} is as it was"),
         )
 
-    def _write(self, target: Path, then: Callable[[], None]) -> None:
+    def _write(self, target: Path, then: Callable[[], None], *, onto_disk: bool = False) -> None:
+        """Write the plan on screen, or its edits alone onto what the file says now."""
         cockpit, session = self._cockpit, self._cockpit.session
 
         def call(_ticket: Any) -> tuple[list[Path], str]:
-            from libra_planner.tui.session import file_values
-
-            source, opened = session.path, session.opened
-            found = file_values(source)
-            kept = save_plan(source, session.edits.settings, target)
-            return kept, disk_words(opened or found, found, file_values(target))
+            source, settings = session.path, session.edits.settings
+            is_own = real_path(source) == real_path(target)
+            same = is_own and not settings and source not in session.disk.changed
+            text = None if onto_disk or same else session.text
+            opened, found = plan_values(source, (), session.text), plan_values(source)
+            kept = save_plan(source, settings, target, text)
+            others = disk_words(opened, found, plan_values(target)) if is_own and found else ""
+            return kept, others
 
         def done(saved: tuple[list[Path], str]) -> None:
             kept, changes = saved
@@ -350,8 +400,6 @@ class PlanFiles:
 
     def _warn_saved(self, target: Path, copies: str) -> None:
         """Say that the plan that was saved has faults, as long as it has: no command takes it."""
-        from libra_planner.views.links import counted
-
         cockpit = self._cockpit
         if n := len(cockpit.session.faults):
             text = f"saved {target}, with {counted(n, 'fault')} (f){copies}"

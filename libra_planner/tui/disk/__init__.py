@@ -1,0 +1,1 @@
+"""The open plan and its file on disk: reading, watching, saving."""
