@@ -468,6 +468,10 @@ class LinkCheck:
         """Step time of the whole links with collectives slowed down."""
         return float(self.slowed(slowdown).seconds(self.design.bandwidth_Bps))
 
+    def step_time_of(self, run: Run) -> float:
+        """Step time of the whole links with the phases as they are given."""
+        return self.step_time_s(self._slowdown(run, "time_factor"))
+
     def slowed(self, slowdown: Slowdown) -> TimeExpression:
         """The expression of the step time with collectives slowed down."""
         step = self.problem.step
