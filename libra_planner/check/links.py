@@ -28,6 +28,7 @@ from libra_planner.check.traffic import (
     Way,
     busy_s,
     fastest,
+    is_carried,
     ring_hops,
     send_stage,
     stage,
@@ -250,7 +251,8 @@ class LinkCheck:
         """What an NPU sends for a collective by dimension, to groups there (C3, C13)."""
         if isinstance(one, Send):
             return send_bytes(one.size_bytes, one.group, self.problem.topology)
-        return self.network.own_bytes(one.collective, one.group)
+        sent = self.network.own_bytes(one.collective, one.group)
+        return sent * [is_carried(one, dim) for dim in range(len(sent))]
 
     def phase_bytes(self, key: PhaseKey, one: User) -> float:
         """What an NPU sends for a collective in a phase."""
@@ -467,6 +469,10 @@ class LinkCheck:
     def step_time_s(self, slowdown: Slowdown) -> float:
         """Step time of the whole links with collectives slowed down."""
         return float(self.slowed(slowdown).seconds(self.design.bandwidth_Bps))
+
+    def step_time_of(self, run: Run) -> float:
+        """Step time of the whole links with the phases as they are given."""
+        return self.step_time_s(self._slowdown(run, "time_factor"))
 
     def slowed(self, slowdown: Slowdown) -> TimeExpression:
         """The expression of the step time with collectives slowed down."""

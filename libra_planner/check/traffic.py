@@ -583,10 +583,19 @@ def fastest(times: Mapping[Way, float]) -> Way:
     return next(one for one, time_s in times.items() if time_s <= least * (1 + _SAME))
 
 
+def is_carried(one: User, dim: int) -> bool:
+    """Whether a dimension carries the bytes of a collective itself.
+
+    The innermost one carries those of an exchange of experts between nodes as part of the exchange
+    inside a node, which is a collective of its own at the same time (C16).
+    """
+    return isinstance(one, Send) or dim > 0 or not one.spreads_elsewhere
+
+
 def busy_s(problem: Problem, users: Sequence[User], key: PhaseKey, bandwidth_Bps: float) -> float:
     """For how long collectives keep a dimension busy in a step (C4).
 
-    Of what is at the same time part of another collective there, that one alone counts (C16).
+    Each counts only where it is carried itself (:func:`is_carried`).
 
     Parameters
     ----------
@@ -598,7 +607,7 @@ def busy_s(problem: Problem, users: Sequence[User], key: PhaseKey, bandwidth_Bps
     return sum(
         one.count * (n_bytes / bandwidth_Bps + latency_s)
         for one in users
-        if isinstance(one, Send) or key[0] or not one.spreads_elsewhere
+        if is_carried(one, key[0])
         for n_bytes, latency_s in [_load(problem, one, key)]
     )
 

@@ -133,12 +133,18 @@ def uniform_fim_percent(n_flows: ArrayLike, n_headers: ArrayLike, n_links: Array
     for (n, n_hashed, k), n_leaves in zip(kinds.T.tolist(), n_alike.tolist(), strict=True):
         whole = max(round(n_hashed), 1)
         distance = np.abs(np.arange(whole + 1) * (n / whole) - ideal)
-        total += n_leaves * k * float(_binomial(whole, k) @ distance)
+        total += n_leaves * k * float(binomial(whole, k) @ distance)
     return float(100 * total / (links.sum() * ideal))
 
 
-def _binomial(n: int, k: float) -> Array:
-    """Chances that 0 .. n of n headers take one of k links."""
+def binomial(n: int, k: float) -> Array:
+    """Chances that 0 .. n of n headers take one of k links.
+
+    Examples
+    --------
+    >>> binomial(2, 4) * 16
+    array([9., 6., 1.])
+    """
     if k <= 1:
         return np.append(np.zeros(n), 1.0)
     x = np.arange(n)

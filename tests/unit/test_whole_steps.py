@@ -656,6 +656,27 @@ def test_links_of_a_node_spread_all_copies_once_however_many_nodes(tmp_path: Pat
         assert (nics_s, told[1]) == (pytest.approx(0.594e-3, rel=1e-3),) * 2
 
 
+@pytest.mark.parametrize("ep", [8, 16, 32])
+def test_bytes_of_a_phase_inside_a_node_count_all_copies_once(tmp_path: Path, ep: int) -> None:
+    """7/8 of what an NPU has for its experts, by hand; between nodes 1 of 2 or 3 of 4 besides."""
+    keys = ["workload=deepseek-v3", "npu=b200-sxm", "fabric.scale_up=nvlink5-8", "memory=ignore"]
+    keys += [f"parallelism={{tp: 2, pp: 4, dp: 256, ep: {ep}}}", "fidelity=ideal"]
+    problem, bandwidth = _plan(tmp_path, *keys), np.array([900e9, 50e9, 25e9])
+    copies_bytes = 8 * 4096 * 7168 * 2 / 2
+    sent = [one for one in problem.step.communications if one.collective.group == "ep"]
+    n = sum(one.count for one in sent if one.collective.size_bytes == copies_bytes)
+    links = link_check(problem, bandwidth).with_schedule(Policy("spray"))
+    found = {
+        key[0]: sum(links.phase_bytes(key, one) * one.count for one in links.users(key))
+        for key in links.keys
+        if any("ep" in one.label for one in links.users(key) if one in sent)
+    }
+    assert found[0] == pytest.approx(n * copies_bytes * 7 / 8)
+    carried = sum(links.bytes_of(one)[0] * one.count for one in sent)
+    assert carried == pytest.approx(found[0])
+    assert (1 in found) == (ep > 8)
+
+
 def test_gradients_alone_on_a_network_take_their_bytes_and_no_more(tmp_path: Path) -> None:
     """Hidden behind less compute than they take: T is their time, whatever the share (C17).
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from libra_planner.problem import Problem
 from libra_planner.step.collectives.calibrated import Calibrated
 
-IS_FIRST = re.compile(r"ECMP often stretches such traffic")
+IS_FIRST = re.compile(r"ECMP puts several flows on one uplink")
 """Words of a note that doubts the step time itself."""
 DECIDES = re.compile(
     r"cannot be built|not certain|whole (?:parts|ports|links)|placement only|stay free|\$\S+ less"

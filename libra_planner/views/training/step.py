@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.check.rings import slowed_by_meeting
+from libra_planner.check.expected import expected_step
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE, Share
@@ -122,31 +122,25 @@ def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 
 def busy_words(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> str:
-    """Which dimensions are busy where flows choose a path, and what that may do; mostly empty.
+    """Which dimensions are busy where flows choose a path, and what that costs; mostly empty.
 
     Of a whole model's step alone; ``bandwidth_bytes_per_s`` per NPU, shape (n_dims,).
     """
     if problem.step.whole_training is None:
         return ""
     vector = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-    chosen, step_s = _chosen(problem), float(problem.step_time.seconds(vector))
-    slowed = vector.copy()
-    slowed[chosen] /= MOST_STRETCH
-    thin_s = float(problem.step_time.seconds(slowed))
-    stretched_s = float(slowed_by_meeting(problem, vector).time.seconds(slowed)) if chosen else 0.0
-    shares, labels = problem.step.busy_s(vector) / step_s, problem.topology.labels
-    busy = [f"{labels[dim]} is busy for {shares[dim]:.0%}" for dim in chosen if shares[dim] > _IDLE]
-    if not busy or stretched_s < (1 + LEAST_LONGER) * step_s:
+    step_s, labels = float(problem.step_time.seconds(vector)), problem.topology.labels
+    shares = problem.step.busy_s(vector) / step_s
+    busy = [dim for dim in _chosen(problem) if shares[dim] > _IDLE]
+    hashed = expected_step(problem, vector) if busy else None
+    if hashed is None or hashed.most_s < (1 + LEAST_LONGER) * step_s:
         return ""
-    first, *others = busy
+    first, *others = [f"{labels[dim]} is busy for {shares[dim]:.0%}" for dim in busy]
     listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
-    longer = f"the step would take {format_time(stretched_s)} ({stretched_s / step_s - 1:+.0%})"
-    is_ring = stretched_s > (1 + LEAST_LONGER) * thin_s
-    example = f"{MOST_STRETCH}-fold, as an example,"
-    then = f"{RINGS}: with both, {example}" if is_ring else f"; at {example}"
+    longer = f"{format_time(hashed.mean_s)} ({hashed.mean_s / step_s - 1:+.0%}"
     return (
-        f"{listed} of the step in the model: ECMP often stretches such traffic 1.3- to "
-        f"{MOST_STRETCH}-fold{then} {longer}"
+        f"{listed} of the step in the model; {HASHED} {longer}, the slowest tenth "
+        f"{hashed.worst_s / step_s - 1:+.0%})"
     )
 
 
@@ -158,9 +152,10 @@ def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
     Examples
     --------
     >>> import libra_planner as lp
-    >>> plan = lp.load_plan("0e_rails_2to1")
-    >>> [note.split(" in the")[0] for note in busy_notes(plan, [450e9, 50e9, 1e9])]
-    ['dim3 is busy for 74% of the step']
+    >>> many = {"tp": 4, "cp": 2, "pp": 4, "dp": 64, "interleave": 20}
+    >>> plan = lp.load_plan("0e_rails_2to1", {"parallelism": many})
+    >>> [note.split(" in the")[0] for note in busy_notes(plan, [450e9, 50e9, 6.25e9])]
+    ['dim3 is busy for 49% of the step']
     >>> list(busy_notes(plan, [450e9, 50e9, 25e9]))
     []
     """
@@ -170,12 +165,10 @@ def busy_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float])
 
 ON_LINKS = "--routing ecmp"
 """Options of ``optimize`` that choose a design for its links."""
-MOST_STRETCH = 3.5
-"""Times of sprayed packets that hashed flows of a step often take at the most."""
-RINGS = ", and halves a whole ring where two flows meet on an uplink"
-"""Words for what waits over leaves and spines for flows that share an uplink."""
+HASHED = "ECMP puts several flows on one uplink, and then the step is expected to take"
+"""Words before the step that hashing makes, in the mean of routings."""
 LEAST_LONGER = 0.05
-"""Part of a step by which that has to lengthen it to be worth a note."""
+"""Part of a step by which the mean of a check's routings may exceed it without a note."""
 
 
 def _chosen(problem: Problem) -> list[int]:
