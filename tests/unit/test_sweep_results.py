@@ -1581,6 +1581,24 @@ def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() ->
     assert not inside
 
 
+def test_a_sweep_without_a_directory_says_what_is_wrong_first(tmp_path: Path) -> None:
+    with pytest.raises(lp.SpecError, match="did you mean 13_tapers"):
+        lp.sweep("13_taper")
+    with pytest.raises(TypeError, match=r"write lp.sweep\('13_tapers', 'run1'\)"):
+        lp.sweep("13_tapers")
+
+
+def test_a_row_is_a_plan_and_a_whole_optimum(directory: Path) -> None:
+    found = lp.sweep_results(directory)
+    row = next(one for one in found.everything().dicts() if one["unique"])
+    best = found.design(row["row"])
+    assert best.step_time_s == pytest.approx(row["step_time_s"], rel=1e-6)
+    assert best.bandwidth_GBps[0] == pytest.approx(row["bandwidth_dim1_GBps"], rel=1e-4)
+    assert found.plan(row["row"]).optimize().objective == best.objective
+    with pytest.raises(lp.SpecError, match="row 1000"):
+        found.design(1000)
+
+
 def test_results_are_rows(directory: Path, tmp_path: Path) -> None:
     found = lp.sweep_results(directory)
     assert len(found) == found.n_rows
