@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from libra_planner import allowed
 from libra_planner.allowed import Each, Flag, Number, Text, Whole
 from libra_planner.api.given import path_given, plan_value, pythonic, takes, yaml_path
+from libra_planner.api.optima import Optimum, optimize
+from libra_planner.api.plans import Plan, load_plan
 from libra_planner.api.shown import Shown, axes_given
 from libra_planner.errors import Fault, SpecError, UnknownName, closest
 from libra_planner.files import refuse_existing, write_text
@@ -24,7 +26,7 @@ from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.probe import probe, read_sweep
 from libra_planner.sweeps.runner import Watch, kept_words, run_sweep
 from libra_planner.sweeps.spec import Sweep
-from libra_planner.sweeps.template import design_plan
+from libra_planner.sweeps.template import design_plan, design_value
 from libra_planner.units import format_bytes, format_time
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.sweeps import figures
@@ -208,6 +210,46 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         write_page(self, str(path), answer)
         return Path(path)
 
+    @takes({"row": Whole(*allowed.ROW)})
+    def plan(self, row: int) -> Plan:
+        """The plan of a row, as ``lp.load_plan`` gives it of what ``sweep design`` writes.
+
+        Parameters
+        ----------
+        row : number of the design.
+
+        Raises
+        ------
+        SpecError
+            For a row that the sweep does not have, or that is no plan.
+        """
+        return load_plan(design_value(self.directory, row))
+
+    @takes({"row": Whole(*allowed.ROW)})
+    def design(self, row: int) -> Optimum:
+        """The whole optimum of a row: its plan solved by itself.
+
+        Parameters
+        ----------
+        row : number of the design.
+
+        Raises
+        ------
+        SpecError
+            As :meth:`plan`.
+        Infeasible, IllPosed, SolverFailed
+            Where the row has no optimum, with the reason.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as there:
+        ...     found = sweep("13_tapers", f"{there}/run")
+        ...     found.design(2), found.plan(2)
+        (<Optimum: step time 3.780 s, ...>, <Plan: llama3-70b on SW(8)_[SW(32)_SW(8)], 2,048 NPUs; ...>)
+        """  # noqa: E501 - a line is what Python prints.
+        return optimize(self.plan(row))
+
     @takes({"row": Whole(*allowed.ROW), "overwrite": Flag()})
     def save_plan(self, row: int, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a row as a plan, as ``sweep design`` does, for ``lp.load_plan``.
@@ -297,7 +339,7 @@ def sweep_plan(file: Source) -> SweepPlan:
 @takes({"n_workers": Whole(*allowed.WORKERS)})
 def sweep(
     file: Source,
-    directory: str | Path,
+    directory: str | Path | None = None,
     *,
     n_workers: int = 0,
     scheduler: str | None = None,
@@ -311,7 +353,7 @@ def sweep(
     ----------
     file : the sweep (YAML), the name of a bundled one, or what a sweep file says as a dict, whose
         ``base`` may be a plan; paths in a dict are relative to the working directory.
-    directory : run directory; one of the same sweep is finished.
+    directory : run directory, which has to be given; one of the same sweep is finished.
     n_workers : processes on this machine; 0 works in this one.
     scheduler : address of a dask scheduler to use instead.
     watch : called with the progress.
@@ -321,11 +363,15 @@ def sweep(
     PlannerError
         For a sweep that is not valid, or the directory of another one.
     TypeError
-        For a plan in place of a path.
+        For a plan in place of a path, or without a directory.
     KeyboardInterrupt
         Of the user's Ctrl-C, with how many parts are kept.
     """
     planned = _loaded(file, "sweep")
+    if directory is None:
+        named = "{...}" if isinstance(file, Mapping) else repr(str(file))
+        got = "sweep: got no directory, expected one to write the results to"
+        raise TypeError(f"{got}; write lp.sweep({named}, 'run1')")
     try:
         run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
     except KeyboardInterrupt:

@@ -33,7 +33,7 @@ from libra_planner.optimizer.programs.dimensionless import (
 from libra_planner.optimizer.programs.faces import first_points
 from libra_planner.problem import RULE_TOLERANCE, Problem
 from libra_planner.step.expression import Array, Mask
-from libra_planner.units import gigabytes_per_s
+from libra_planner.units import format_time, format_usd, gigabytes_per_s
 
 _ACTIVE = 1e-8
 """Slack, in units of the row, below which a rule is held exactly."""
@@ -210,7 +210,7 @@ class Solution:
     has_neighbors: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FrontierPoint:
     """A design that none is both cheaper and faster than.
 
@@ -234,6 +234,16 @@ class FrontierPoint:
         [450.0, 50.0]
         """
         return [gigabytes_per_s(value) for value in self.bandwidth_bytes_per_s]
+
+    def __repr__(self) -> str:
+        """It in one line.
+
+        >>> FrontierPoint(np.array([450e9, 50e9]), 1.0, 1e6, 0.0)
+        <FrontierPoint: step time 1.000 s, cost $1.00M; 450.00, 50.00 GB/s>
+        """
+        time, cost = format_time(self.step_time_s), format_usd(self.cost_usd)
+        speeds = ", ".join(f"{value:.2f}" for value in self.bandwidth_GBps)
+        return f"<{type(self).__name__}: step time {time}, cost {cost}; {speeds} GB/s>"
 
 
 def design_at(problem: Problem, bandwidth: Array, lower_bound: float, *, unique: bool) -> Design:

@@ -353,8 +353,8 @@ class TransformerSpec(WorkloadSpec):
     Parameters
     ----------
     architecture : Shape of the model: layers, widths, heads and more.
-    compute : Compute rate of one NPU where the plan says none; the step of a whole model has the
-        kernels of its NPU instead.
+    compute : Compute rate of one NPU where the plan says none. A plan that names its npu needs
+        none: the step of a whole model has the kernels of its NPU.
     dtype_bytes : Bytes of a weight, and of a number that is exchanged; 2 as in bf16. The step of a
         whole model has those of its library instead.
     sequences_per_replica : Sequences per step of one replica, when no plan says otherwise.
@@ -363,7 +363,7 @@ class TransformerSpec(WorkloadSpec):
 
     kind: Literal["transformer"]
     architecture: ArchitectureSpec
-    compute: ComputeSpec
+    compute: ComputeSpec | None = None
     dtype_bytes: Count = 2
     sequences_per_replica: Count | None = None
     table: Literal["megatron", "libra"] = "megatron"

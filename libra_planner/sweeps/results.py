@@ -311,7 +311,7 @@ class Results:
         if known.kept == cols.CHECKED:
             fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory"
         elif known.key in cols.FIGURES:
-            key = "bill_usd" if known.is_of_bill else known.key
+            key = "bill_usd" if known.kept == cols.BILLED else known.key
             fix = f"write columns: [..., {key}] in the sweep, and run it into a new directory"
         where = Place(place) if place else self.directory.place
         got = f"got no column {column!r}"

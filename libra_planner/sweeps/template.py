@@ -30,7 +30,7 @@ from libra_planner.reading.document import (
 )
 from libra_planner.reading.kinds import refuse_other_kind
 from libra_planner.reading.models import FaultCollector
-from libra_planner.reading.named_files import plan_text
+from libra_planner.reading.named_files import movable, plan_text
 from libra_planner.sweeps.axes import Axis, SweepFile, cell, n_dims
 from libra_planner.sweeps.columns import OBJECTIVE
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
@@ -387,6 +387,12 @@ def design_plan(directory: RunDirectory, row: int) -> str:
     text = plan_text(document.value, beside)  # Holds wherever the plan is put.
     named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
     return f"# Row {row} of the sweep in {named}{said}\n{text}"
+
+
+def design_value(directory: RunDirectory, row: int) -> Any:
+    """The same plan as a map; errors as :func:`design_plan`."""
+    document, beside = design_document(directory, row)
+    return movable(_with_strategy(document, directory, row)[0].value, beside)
 
 
 def _with_strategy(document: Document, directory: RunDirectory, row: int) -> tuple[Document, str]:

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.plan.models import NpuSpec
 from libra_planner.plan.workloads import PlanSettings, load_transformer, load_workload
@@ -130,6 +132,21 @@ def test_groups_of_channels_divide_both_sides(tmp_path: Path) -> None:
     workload = load_workload(path, PlanSettings(1, 8, 16))
     assert workload.memory is not None
     assert workload.memory.n_parameters == 9 * 8 * 8 // 4 + 2 * 8
+
+
+def test_a_transformer_needs_no_rate_where_the_plan_has_an_npu(tmp_path: Path) -> None:
+    """The rate of the plan, or the kernels of its NPU; without both the fix runs as it stands."""
+    shape = "{n_layers: 32, hidden: 4096, n_heads: 32, sequence_tokens: 4096, vocabulary: 128256}"
+    path = tmp_path / "own.yaml"
+    path.write_text(f"kind: transformer\nsource: our own\narchitecture: {shape}\n")
+    assert load_workload(path, PlanSettings(4, 8, 16, NPU)).compute_s > 0
+    whole = {"workload": str(path), "parallelism": {"tp": 4, "cp": 2, "pp": 4, "dp": 64}}
+    assert lp.load_plan("0e_rails_2to1", whole).optimize().step_time_s > 0
+    part = {"workload": str(path), "parallelism": {"tp": 16, "dp": 256}, "global_batch": 1024}
+    with pytest.raises(SpecError, match=r"npu: got nothing, .*; add e.g. 'npu: \{") as told:
+        lp.load_plan("01_gpt3_4d", part)
+    fix = yaml.safe_load(re.findall("add e.g. '(.*)'", str(told.value))[0])
+    assert lp.load_plan("01_gpt3_4d", part | fix).optimize().step_time_s > 0
 
 
 def test_the_files_of_the_documentation_are_read(tmp_path: Path) -> None:

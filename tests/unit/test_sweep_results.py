@@ -37,7 +37,7 @@ from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.views.sweeps import figures, points
 from libra_planner.views.sweeps import page as sweep_page
-from libra_planner.views.sweeps.drawing import free_places
+from libra_planner.views.sweeps.drawing import free_places, short
 from libra_planner.views.sweeps.figures import draw, panels
 from libra_planner.views.sweeps.points import Points
 from tests.conftest import Outcome
@@ -1521,6 +1521,10 @@ def test_a_column_of_numbers_is_a_line_of_its_best_values(ruled: Results, run: R
     assert run(*asked, "step_time_s").code == 0
     assert "did you mean step_time_s?" in run(*asked, "step_tme_s").err
     assert "expected an axis of the sweep, or a column of numbers" in run(*asked, "status").err
+    # A column that a sweep can have is told as such, not as a misspelt one.
+    assert "write columns: [..., bill_low_usd]" not in run(*asked, "status").err
+    assert "write columns: [..., bill_low_usd]" in run(*asked, "bill_low_usd").err
+    assert "write columns: [..., bill_usd]" in run(*asked, "billed_step_time_s").err
 
 
 def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:
@@ -1546,6 +1550,11 @@ def test_figures_and_titles_of_a_map_have_room(ruled: Results) -> None:
     # Cells that are too narrow have none.
     (axes,) = panels(ruled, lambda **more: Figure(**{**more, "figsize": (4, 4)}), "nic", "rule")
     assert not [one for one in axes.texts if re.fullmatch(r"[\d.]+", one.get_text())]
+
+
+def test_maps_of_degrees_are_words_in_figures_too() -> None:
+    texts = ["{dp: 64, ep: 8, pp: 4, tp: 8}", "{dp: 64, pp: 8, tp: 4}"]
+    assert short(texts, "parallelism") == ["tp 8, ep 8, pp 4, dp 64", "tp 4, pp 8, dp 64"]
 
 
 def test_small_markers_lie_over_large_ones(run: Run, tmp_path: Path) -> None:
@@ -1579,6 +1588,24 @@ def test_labels_that_a_reader_looks_for_go_farther_before_they_hide_markers() ->
     left, low = 200 + right, 200 + up
     inside = [(x, y) for x, y in grid if left - 3 < x < left + 40 and low - 3 < y < low + 12]
     assert not inside
+
+
+def test_a_sweep_without_a_directory_says_what_is_wrong_first(tmp_path: Path) -> None:
+    with pytest.raises(lp.SpecError, match="did you mean 13_tapers"):
+        lp.sweep("13_taper")
+    with pytest.raises(TypeError, match=r"write lp.sweep\('13_tapers', 'run1'\)"):
+        lp.sweep("13_tapers")
+
+
+def test_a_row_is_a_plan_and_a_whole_optimum(directory: Path) -> None:
+    found = lp.sweep_results(directory)
+    row = next(one for one in found.everything().dicts() if one["unique"])
+    best = found.design(row["row"])
+    assert best.step_time_s == pytest.approx(row["step_time_s"], rel=1e-6)
+    assert best.bandwidth_GBps[0] == pytest.approx(row["bandwidth_dim1_GBps"], rel=1e-4)
+    assert found.plan(row["row"]).optimize().objective == best.objective
+    with pytest.raises(lp.SpecError, match="row 1000"):
+        found.design(1000)
 
 
 def test_results_are_rows(directory: Path, tmp_path: Path) -> None:

@@ -31,17 +31,31 @@ class PlanSettings:
     has_groups: bool = False
 
 
-def macs_per_s(compute: ComputeSpec, settings: PlanSettings) -> float:
-    """Multiply-accumulates per second of one NPU: the plan's, or the workload's own."""
-    npu = settings.npu or compute.npu
+def macs_per_s(compute: ComputeSpec | None, settings: PlanSettings) -> float:
+    """Multiply-accumulates per second of one NPU: the plan's, or the workload's own.
+
+    Raises
+    ------
+    SpecError
+        Where neither says one.
+    """
+    if compute is None and settings.npu is None:
+        expected = "expected an NPU here, or compute in the workload"
+        fix = f"add e.g. 'npu: {{{_example()}}}'"
+        raise SpecError(Fault("got nothing", expected, fix, "npu"))
+    npu = settings.npu or (compute.npu if compute else None)
     if npu is None:
-        return compute.macs_per_s or 0.0
+        return (compute.macs_per_s if compute else None) or 0.0
     return npu.peak_TFLOPps * FLOPS_PER_TFLOPS * npu.efficiency_fraction / FLOP_PER_MAC
 
 
-def rate_notes(compute: ComputeSpec, settings: PlanSettings) -> tuple[str, ...]:
+def _example() -> str:
+    return ", ".join(f"{name}: {value}" for name, value in NpuSpec.example.items())
+
+
+def rate_notes(compute: ComputeSpec | None, settings: PlanSettings) -> tuple[str, ...]:
     """That the rate is an assumption of the workload, where no plan says one."""
-    npu = compute.npu
+    npu = compute.npu if compute else None
     if npu is None or settings.npu is not None:
         return ()
     rate = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s per NPU"

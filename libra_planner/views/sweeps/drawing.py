@@ -14,7 +14,7 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import column_named
 from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
-from libra_planner.views.sweeps.values import cut_apart, swept_words
+from libra_planner.views.sweeps.values import cut_apart, degree_words, swept_words
 
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#b59f00",
@@ -130,7 +130,7 @@ def short(values: Sequence[Any], axis: str) -> list[str]:
     """Values of an axis in few letters each, which still differ."""
     one = column_named(axis)
     texts = (as_in_file(value) if isinstance(value, str) else value for value in values)
-    return cut_apart([visible(one.cell(text)) for text in texts], _MOST_LETTERS)
+    return cut_apart([degree_words(visible(one.cell(text))) for text in texts], _MOST_LETTERS)
 
 
 # Labels ---------------------------------------------------------------------------------------

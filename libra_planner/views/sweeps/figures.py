@@ -49,6 +49,8 @@ _PER_MILLION = 1e-6
 _MOST_COLOURS = 8
 _HEIGHT, _WORDS = 5.4, 1.2
 """Inches of a picture, and of a sentence in its place."""
+_BETWEEN = 0.12
+"""Inches above and below each of several pictures."""
 _MOST_WORKS = 8
 """Models of which each has a figure of its own."""
 _SIZES = (20, 48, 90)
@@ -116,6 +118,8 @@ def panels(
     each = _few(works(results, x, y or "") if x else _apart(results, answer))
     heights = [_HEIGHT] * len(each) if x else _heights(Points.of(results, answer), each)
     figure = new_figure(figsize=(9, sum(heights)), layout="constrained")
+    if len(each) > 1:  # The legend of one does not read as the next one's title.
+        figure.get_layout_engine().set(h_pad=_BETWEEN)
     ratios = {"height_ratios": heights}
     axes = list(figure.subplots(len(each), squeeze=False, gridspec_kw=ratios).flat)
     if not x:

@@ -12,7 +12,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.plain_text import visible
-from libra_planner.sweeps.columns import ROW, Column, on_screen
+from libra_planner.sweeps.columns import FIGURES, ROW, Column, column_named, on_screen
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
 from libra_planner.units import time_unit
@@ -178,6 +178,8 @@ def _numbers(results: Results, name: str) -> Column:
     kinds = results.manifest["schema"]
     known = [one for one in results.columns if kinds[one] in _NUMBERS]
     if name not in known:
+        if name not in results.columns and column_named(name).key in FIGURES:
+            results.need(name, "--y")  # It says how a sweep gets the column.
         expected = "expected an axis of the sweep, or a column of numbers"
         fix = closest(name, dict.fromkeys([*results.axes, *known]))
         raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--y")))

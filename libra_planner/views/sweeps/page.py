@@ -124,18 +124,14 @@ def _best(results: Results, points: Points, front: Sequence[int]) -> _Best:
         return (lead, "It is the fastest and the cheapest, too."), (
             _card(results, points, "Fastest and cheapest", fastest, _place("It is so", among)),
         )
-    why = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
+    beside = f"The fastest design {_against(points, fastest, cheapest, 'the cheapest')}"
+    titles = {i: " and ".join(names).capitalize() for i, names in points.roles(front).items()}
+    reasons = (_place(x, among) + _beside(points, i, fastest, cheapest) for i, x in titles.items())
     cards = (
-        _card(
-            results,
-            points,
-            " and ".join(names).capitalize(),
-            i,
-            _place(" and ".join(names).capitalize(), among) + _beside(points, i, fastest, cheapest),
-        )
-        for i, names in points.roles(front).items()
+        _card(results, points, title, i, why)
+        for (i, title), why in zip(titles.items(), reasons, strict=True)
     )
-    return (lead, why), tuple(cards)
+    return (lead, beside), tuple(cards)
 
 
 def _place(what: str, among: str) -> str:
