@@ -349,7 +349,7 @@ class Cockpit(KeysInTurn):
         session = self.session
         if session.current:
             return session.problem
-        if session.reading and session.reading.settings == session.edits.settings:
+        if not session.is_being_read:
             self.say("the plan has faults: correct them first (f goes to the first)")
         else:
             self.when_read(then)

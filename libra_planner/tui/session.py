@@ -260,10 +260,17 @@ class Session:
         """What is wrong with the plan as it stands."""
         return self.reading.faults if self.reading else ()
 
+    @property
+    def is_being_read(self) -> bool:
+        """Whether what was read is not the plan as it stands."""
+        reading = self.reading
+        if reading is None or reading.settings != self.edits.settings:
+            return True
+        return self.text is None and reading.text is not None
+
     def without(self, what: str) -> str:
         """Why there is none of what every valid plan has: what it waits for, or faults."""
-        being_read = self.reading is None or self.reading.settings != self.edits.settings
-        if not being_read:
+        if not self.is_being_read:
             return f"no {what}: the plan has faults"
         return f"searching the best strategy: {self.read_so_far}" if self.read_so_far else LOADING
 
@@ -277,9 +284,8 @@ class Session:
 
     @property
     def current(self) -> bool:
-        """Whether the figures belong to the settings as they stand."""
-        reading = self.reading
-        return bool(reading and reading.problem and reading.settings == self.edits.settings)
+        """Whether the figures belong to the settings as they stand, and to the text."""
+        return bool(self.reading and self.reading.problem and not self.is_being_read)
 
     def edit(self, key: str, text: str) -> None:
         """Give a value of the plan, as ``--set key=text`` does."""

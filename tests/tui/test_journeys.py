@@ -563,13 +563,18 @@ def test_a_file_that_changed_is_told_at_the_next_key_and_read_by_one(plan_file: 
         rules = driver.app.session.reading.document.value["constraints"]
         assert rules[0] == "total == 500 GB/s"
         assert driver.app.evaluation.step_time_s == before.step_time_s
-        await driver.press("R")
+        await driver.press("R", "p")  # What is pinned is what is read.
         await driver.idle()
         assert driver.app.session.reading.document.value["constraints"][0] == "total == 900 GB/s"
-        assert "read plan.yaml again (constraints); your 1 edit stands" in driver.text("#status")
+        assert driver.app.session.pins[0].text == plan_file.read_text()
         assert driver.app.session.edits.settings == ("objective=performance",)
         await driver.press("R")
         assert "there is nothing to read" in driver.text("#status")
+        plan_file.write_text(plan_file.read_text() + "# a remark\n")
+        await driver.press("R")
+        await driver.idle()
+        said = "read plan.yaml again (remarks or spacing only); your 1 edit stands on it"
+        assert said in driver.text("#status")
 
     drive(plan_file, walk)
 

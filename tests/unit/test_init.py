@@ -301,6 +301,47 @@ def test_an_own_model_starts_as_a_known_one(model: str, run) -> None:
     assert open_plan("plan.yaml").search(()) is not None
 
 
+@pytest.mark.parametrize(
+    ("wiring", "topology", "said"),
+    [
+        ("usual", "SW(32)_SW(4)", "Gbps} .*, 8 rails as is usual \\(NPU i of every node"),
+        ("rail_optimized", "SW(32)_SW(4)", "Gbps} .*, 8 rails, as asked \\(NPU i of"),
+        ("rail_only", "SW(32)_SW(4)", "wiring: rail_only} .* of 8 rails, as asked"),
+        ("top_of_rack", "SW(4)_SW(32)", "wiring: top_of_rack} .* a Clos as asked \\("),
+    ],
+)
+def test_the_wiring_is_asked_for_and_said(run, wiring: str, topology: str, said: str) -> None:
+    """The plan is built as it says, without ports that stay free, at what is asked for."""
+    asked = run(
+        "init", *["--model", "llama3-8b", "--npu", "h100-sxm", "--npus", "1024", "--wiring"], wiring
+    )
+    assert asked.code == 0, asked.err
+    assert re.search(f"  realization: .*{said}", Path("plan.yaml").read_text())
+    problem = open_plan("plan.yaml").base
+    assert str(problem.topology) == f"SW(8)_[{topology}]"
+    built = realize(problem.topology, np.array([450e9, 50e9, 50e9]), problem.links)
+    assert built.networks[-1].fabric.n_switches == {"leaf": 32, "spine": 16}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("h100-sxm --npus 4096 --wiring top_of_rack", "128 leaves of 4 nodes, expected at most 64"),
+        ("h100-sxm --npus 16384 --wiring rail_optimized", "512 leaves, expected at most 64 .*; "
+         "write rail_only"),
+        ("gb200 --npus 1152 --wiring top_of_rack", "expected nodes of which two, with 72 NICs each"),
+        ("h100-sxm --npus 1024 --wiring clos", "got 'clos', expected one of usual, rail_optimized"),
+    ],
+)  # fmt: skip
+def test_a_wiring_that_switches_do_not_make_is_refused(run, flags: str, said: str) -> None:
+    refused = run("init", *f"--model llama3-8b --npu {flags}".split())
+    assert refused.code == 2
+    assert re.search(said, refused.err), refused.err
+    if mended := re.search(r"write (rail_\w+|usual)", refused.err):
+        words = flags.rpartition(" ")[0].split()
+        assert run("init", "--model", "llama3-8b", "--npu", *words, mended[1]).code == 0
+
+
 def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> None:
     answers = [
         "gtp3",
@@ -314,6 +355,9 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         "400",
         "",
         "2",
+        "tor",
+        "top_of_rack",
+        "",
     ]
     monkeypatch.setattr(sys, "stdin", _Terminal("\n".join(answers) + "\n"))
     asked = run("init")
@@ -327,6 +371,8 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         "; write 400Gbps",
         "NIC of an NPU [400Gbps]: ",
         "All 13 nodes share a leaf",
+        "write top_of_rack for a Clos, rail_optimized for rails",
+        "got top_of_rack, 13 nodes, expected nodes that leaves of 2 to 5 nodes share equally",
     ):
         assert said in asked.err
     assert open_plan("plan.yaml").base.topology.n_npus == 104

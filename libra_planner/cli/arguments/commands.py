@@ -116,6 +116,7 @@ def _init() -> Arguments:
         text("--npus --gpus", "N", "NPUs in all"),
         text("--nic", "SPEED", "of the one NIC of an NPU, such as 400Gbps; default: the usual one"),
         text("--taper", "T", "links down over links up of a leaf; open: the best; default 1"),
+        text("--wiring", "W", "rail_optimized, rail_only, or top_of_rack (a Clos); default rails"),
         number("--global-batch", 1, 10**7, "sequences per step; default: about as many as NPUs"),
         text("--prices", "QUOTES", quotes, action=Once),
         text("-o --output", "PLAN", "plan to write; default plan.yaml", default="plan.yaml"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from libra_planner.cli.streams import PROGRAM, say, tell_kept
 from libra_planner.errors import Place, SpecError, located
+from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.files import STDOUT, refuse_existing, write_files, write_text
 from libra_planner.inputs.first.plan import (
     OPEN,
@@ -23,8 +24,10 @@ from libra_planner.inputs.first.plan import (
     taper_of,
 )
 from libra_planner.inputs.first.quotes import quotes_text
+from libra_planner.inputs.first.wiring import USUAL, wired, wiring_of
 from libra_planner.inputs.first.workload import workload_text
 from libra_planner.inputs.training.clusters import nics_of
+from libra_planner.plan.npus import catalogue, scale_up_domain
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.reading.bundled import is_path
 from libra_planner.units import GBIT_PER_S_BPS
@@ -79,6 +82,13 @@ def _count(text: str) -> int:
     return int(digits)
 
 
+def _wiring(given: Answers, text: str) -> object:
+    domain = catalogue().npus[npu_choice(given["--npu"])].scale_up[0]
+    size = scale_up_domain(domain).n_npus
+    n_nodes = _count(given["--npus"]) // size
+    return wired(wiring_of(text), n_nodes, size, taper_of(given["--taper"]))
+
+
 _QUESTIONS = (
     _Question(
         "--model",
@@ -115,6 +125,12 @@ _QUESTIONS = (
         f"Taper at the spines: links down over links up of a leaf, or {OPEN} to choose the best",
         lambda _: "1",
         lambda _, text: taper_of(text),
+    ),
+    _Question(
+        "--wiring",
+        f"Wiring: rails (NPU i of every node on leaf i: {USUAL}), or a Clos ({TOP_OF_RACK})",
+        lambda _: USUAL,
+        _wiring,
     ),
 )
 
@@ -200,6 +216,7 @@ def _write(options: argparse.Namespace, answers: Answers) -> None:
         taper_of(answers["--taper"]),
         options.global_batch,
         os.path.relpath(options.prices, folder) if options.prices else "",
+        asked_wiring=answers["--wiring"],
     )
     first, wasted = first.checked(plan.name, folder)
     beside = {Path(options.prices): quotes_text(first)} if options.prices else {}

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
+from libra_planner.fabric.cluster import MOST_TAPER
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
-from libra_planner.fabric.topology import SwitchSettings
+from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.inputs.first.groups import near_count
 from libra_planner.inputs.first.nics import SOLD_GBPS, sold_Bps, unsold_words
+from libra_planner.inputs.first.wiring import MOST_GROUPS, RADIX, USUAL, Wiring, wired
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.inputs.training.clusters import NODES_PER_LEAF, nics_of, nodes_per_leaf
 from libra_planner.plain_text import visible
@@ -38,9 +39,6 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS, GBIT_PER_S_BPS, format_usd
 _DTYPE = "bf16"
 PRICES = "clos-2026"
 """Price book of a first plan."""
-_RADIX = SwitchSettings().switch_radix
-_MOST_GROUPS = _RADIX
-"""Leaves of a rail that spines of one switch each join."""
 _FEWEST_PER_LEAF = NODES_PER_LEAF // 2
 _SEQUENCES = (512, 2048)
 """Between which the sequences of a step lie, where nobody says and the NPUs allow it."""
@@ -110,7 +108,7 @@ def check_npus(npu: str, n_npus: int) -> None:
     size = _domain(npu).n_npus
     if _are_shared(n_npus, size):
         return
-    got, most = f"got {n_npus:,} NPUs", size * NODES_PER_LEAF * _MOST_GROUPS
+    got, most = f"got {n_npus:,} NPUs", size * NODES_PER_LEAF * MOST_GROUPS
     if n_npus > most:
         fix = f"write at most {most:,}, or start from the plan 09_pod_16384, which has cores"
         raise SpecError(Fault(got, "expected what leaves and spines join", fix))
@@ -133,7 +131,7 @@ def _are_shared(n_npus: int, size: int) -> bool:
     if rest or n_nodes < 2:
         return False
     leaf = nodes_per_leaf(n_nodes)
-    return leaf == n_nodes or (leaf >= _FEWEST_PER_LEAF and n_nodes // leaf <= _MOST_GROUPS)
+    return leaf == n_nodes or (leaf >= _FEWEST_PER_LEAF and n_nodes // leaf <= MOST_GROUPS)
 
 
 def nic_Bps(npu: str, text: str) -> float:
@@ -205,6 +203,7 @@ class FirstPlan:
     near_words : which number of nodes close by would cost less; empty for none.
     wiring_words : what another wiring of the rails would save; empty for none.
     has_zero_1 : whether a strategy of ZeRO 1 fits an NPU's memory.
+    asked_wiring : of the NICs, one of :data:`~libra_planner.inputs.first.wiring.WIRING_ANSWERS`.
 
     Examples
     --------
@@ -228,6 +227,7 @@ class FirstPlan:
     near_words: str = ""
     wiring_words: str = ""
     has_zero_1: bool = False
+    asked_wiring: str = USUAL
 
     @property
     def domain(self) -> ScaleUpDomain:
@@ -250,13 +250,18 @@ class FirstPlan:
 
     @property
     def n_groups(self) -> int:
-        """Groups of nodes that share the leaves of all rails; without spines one.
+        """Groups of nodes that share leaves; without spines one."""
+        return self.wiring.n_groups
+
+    @property
+    def wiring(self) -> Wiring:
+        """How its NICs are wired.
 
         Spines that do not join the rails are not needed where a switch has a port for every node.
         """
-        n_groups = self.n_nodes // (self.n_per_group or nodes_per_leaf(self.n_nodes))
-        has_own_spines = n_groups * self.domain.n_npus > _RADIX
-        return 1 if has_own_spines and self.n_nodes <= _RADIX else n_groups
+        nodes = self.n_nodes, self.domain.n_npus
+        taper = self.asked_taper or self.taper
+        return wired(self.asked_wiring, *nodes, taper, self.n_per_group)
 
     @property
     def topology(self) -> str:
@@ -295,11 +300,6 @@ class FirstPlan:
         while n < least:
             n *= 2
         return n
-
-    @property
-    def is_rail_only(self) -> bool:
-        """Whether leaves of all rails are more than a spine can join."""
-        return self.n_groups > 1 and self.n_groups * self.domain.n_npus > _RADIX
 
     @property
     def _sold_Gbps(self) -> tuple[int, ...]:
@@ -396,18 +396,13 @@ class FirstPlan:
         spines = f", {n_groups} such groups under spines" if n_groups > 1 else ", no spines"
         what = f"{size} NPUs of a node, {leaf} nodes on the leaves{spines}"
         tiers = "node, leaf" if n_groups == 1 else "node, leaf, spine"
-        wiring = f", wiring: {RAIL_ONLY}" if self.is_rail_only else ""
-        rails = f"{size} rails"
-        if self.is_rail_only:
-            rails = f"spines for each of {rails}: {n_groups * size} leaves are too many for one"
         yield _line(f"  topology: {self.topology}", what)
         yield _line(f"  tiers: [{tiers}]", "names for rules and prices")
         speed = f"{self.domain.npu_Bps / BYTES_PER_S_PER_GBPS:g} GB/s per NPU, one direction"
         yield _line(f"  scale_up: {self.domain.name}", f"inside a node: {speed}")
-        ports = f"{{port_speed: {self._port_speed}{wiring}}}"
-        yield _line(
-            f"  realization: {ports}", f"switches of {_RADIX} ports, {rails}; sweeps of NICs set it"
-        )
+        key = f", wiring: {self.wiring.key}" if self.wiring.key else ""
+        what = f"switches of {RADIX} ports, {self.wiring.why}; sweeps of NICs set it"
+        yield _line(f"  realization: {{port_speed: {self._port_speed}{key}}}", what)
         if self._sold_Gbps:
             nics = ", ".join(f"1 x {speed} Gbps" for speed in self._sold_Gbps)
             tapers = ", tapers: {spine: [1, 2, 4]}" if n_groups > 1 else ""
@@ -461,7 +456,8 @@ class FirstPlan:
         if self.is_open:
             return plan._with_zero(name, beside), None
         shop, npu = bills.shop(problem), bills.npu(opened.with_degrees, beside)
-        if self.n_per_group is None:
+        is_clos = self.wiring.key == TOP_OF_RACK
+        if self.n_per_group is None and not is_clos:
             found = free_ports(bought, shop, npu, only_stacks=True)
             if found and found.refill:
                 return self._refilled(found.refill).checked(name, beside)
@@ -487,7 +483,9 @@ class FirstPlan:
         """The plan with words on a number of nodes close by, or a wiring, that costs less."""
         if self.n_groups == 1:
             return self
-        near, other = near_count(bought, shop), rewired(bought, shop)
+        is_clos = self.wiring.key == TOP_OF_RACK
+        near = None if is_clos else near_count(bought, shop)
+        other = rewired(bought, shop)
         words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
         return replace(self, near_words=words, wiring_words=other.text if other else "")
 

@@ -219,7 +219,7 @@ class SearchPane(Pane):
 
     def show_session(self) -> None:
         if self._found is not None and self._of != self._searched:
-            self.say("Of the plan before it was edited: g searches again")
+            self.say("Of the plan before it was edited or read again: g searches again")
 
     @property
     def _searched(self) -> Searched:
@@ -229,7 +229,7 @@ class SearchPane(Pane):
 
     def action_search(self) -> None:
         """Search the best strategies of the plan."""
-        if self.session.reading is None:
+        if self.session.is_being_read:
             self.cockpit.when_read(self.action_search)
             return
         self._of, self._called = self._searched, self.session.called
