@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from libra_planner.check.sends import factors_of
-from libra_planner.check.traffic import User
+from libra_planner.check.stages import User
 from libra_planner.fabric.clos import Array
 from libra_planner.step.collectives.models import Slowdown
 
