@@ -10,7 +10,7 @@ import yaml
 
 import libra_planner as lp
 from libra_planner.check.links import LinkCheck, link_check
-from libra_planner.check.traffic import Selection
+from libra_planner.check.stages import Selection
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Problem
 

@@ -11,7 +11,8 @@ import numpy as np
 from libra_planner.allowed import counted_share
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.traffic import Selection, placed_npus
+from libra_planner.check.stages import Selection
+from libra_planner.check.traffic import placed_npus
 from libra_planner.errors import Disconnected, Fault, SpecError, refuse
 from libra_planner.fabric import clos
 from libra_planner.fabric.clos import Array, Clos, Flows

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from libra_planner.check.sends import factors_of
-from libra_planner.check.traffic import User
+from libra_planner.check.stages import User
 from libra_planner.fabric.clos import Array
 from libra_planner.step.collectives.models import Slowdown
+from libra_planner.workload.operations import Communication, Send
 
 
 @dataclass(frozen=True)
@@ -88,3 +88,10 @@ class DimensionReport:
         """The same as a share of the whole links, 1 at most."""
         found: Array = efficiency / np.fmax(self.ideal_efficiency, 1.0)
         return found
+
+
+def factors_of(slowdown: Slowdown, one: Communication | Send) -> Array:
+    """What a slowdown says of a collective or a send, shape (n_dims,)."""
+    if isinstance(one, Send):
+        return slowdown.send_factors_of(one.group)
+    return slowdown.factors_of(one.collective, one.group)

@@ -9,7 +9,7 @@ import numpy as np
 
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.phases import CheckMemo, LinkPhase, Memo, PhaseReport, RoundReport
-from libra_planner.check.traffic import algorithm_name
+from libra_planner.check.stages import algorithm_name
 from libra_planner.errors import PlannerError
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
 from libra_planner.problem import Problem

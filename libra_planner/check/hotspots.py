@@ -11,7 +11,7 @@ import numpy as np
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.phases import LinkPhase, PhaseReport, RoundReport
 from libra_planner.check.report import FlowList, RoutedList, flow_report
-from libra_planner.check.traffic import PhaseKey, User
+from libra_planner.check.stages import PhaseKey, User
 from libra_planner.fabric.clos import Flows, Indices
 
 _NEGLIGIBLE = 1e-9

@@ -18,14 +18,13 @@ import numpy as np
 from libra_planner.check.delivered import DimensionReport, SentBytes
 from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.traffic import (
+from libra_planner.check.stages import (
     Decision,
     PhaseKey,
     Schedule,
     Selection,
     Stage,
     User,
-    Way,
     busy_s,
     fastest,
     is_carried,
@@ -35,6 +34,7 @@ from libra_planner.check.traffic import (
     stage_dims,
     tier_loads,
 )
+from libra_planner.check.traffic import Way
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from libra_planner.check import report, traffic
+from libra_planner.check.stages import algorithm_name
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import (
@@ -301,7 +302,7 @@ class LinkPhase(traffic.Members):
         return PhaseReport(
             label=self.built.label,
             group_size=self.group.n_npus,
-            algorithm=traffic.algorithm_name(self.algorithm),
+            algorithm=algorithm_name(self.algorithm),
             rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
             bandwidth_Bps=self.share * self.built.n_ports * self.fabric.host_Bps,
             share=self.share,

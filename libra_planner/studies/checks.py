@@ -11,7 +11,7 @@ from libra_planner.check import degraded
 from libra_planner.check.hotspots import Hotspot, TracedFlow, hotspot, traced_flow
 from libra_planner.check.links import link_check
 from libra_planner.check.report import asked_seeds
-from libra_planner.check.traffic import Selection
+from libra_planner.check.stages import Selection
 from libra_planner.errors import Fault, Place, SolverFailed, SpecError, located, unknown_name
 from libra_planner.evaluation import evaluated
 from libra_planner.fabric.topology import TrafficSettings
@@ -52,7 +52,7 @@ class LinkQuestion:
         the plan says.
     fail_links, fail_spines : that fail, drawn for every seed; of links also a share: ``5%``.
     algorithms : what runs where a plan names nothing, by the name of a
-        :class:`~libra_planner.check.traffic.Selection`.
+        :class:`~libra_planner.check.stages.Selection`.
     single_failures : whether every cable, spine and core also fails alone.
     trace : a flow to follow.
     """

@@ -9,7 +9,8 @@ from typing import Any
 from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
-from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User, tiers_label
+from libra_planner.check.stages import LIBRARY, Decision, User, tiers_label
+from libra_planner.check.traffic import MOST_MESSAGES
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.topology import Topology

@@ -352,9 +352,7 @@ def test_the_frontier_of_an_open_plan_is_that_of_its_search(auto: str, printed: 
     assert points == again["points"]
     shown = next((one for one in points if one["is_best_per_cost"]), points[-1])
     base = open_plan(auto).base
-    busy, *others = again["notes"]
-    assert re.match(r"dim3 is busy for \d+% of the step in the model: ", busy)
-    assert others == list(port_notes(base, [1e9 * x for x in shown["bandwidth_GBps"]]))
+    assert again["notes"] == list(port_notes(base, [1e9 * x for x in shown["bandwidth_GBps"]]))
     written = printed("optimize", auto)["set"][0]
     for one in printed("pareto", auto, "--points", "5", "--set", written)["points"]:
         affords = [point for point in points if one["cost_usd"] <= point["cost_usd"]]

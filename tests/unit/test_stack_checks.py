@@ -17,8 +17,7 @@ from libra_planner.check.degraded import drawn_failures, every_single_failure, s
 from libra_planner.check.exposed import Exposed
 from libra_planner.check.hotspots import hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
-from libra_planner.check.sends import neighbours
-from libra_planner.check.traffic import Members, placed_npus
+from libra_planner.check.traffic import Members, neighbours, placed_npus
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluate
 from libra_planner.fabric.blocks import FullyConnected, Ring, Span, Switch

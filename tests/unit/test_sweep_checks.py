@@ -427,8 +427,10 @@ def test_the_whole_directory_is_one_table_of_pandas(directory: Path, rows: list[
 
 BUSY = """\
 base: 0e_rails_2to1
-axes: {spine: [1, 25]}
-set: {constraints: ["leaf == 50 GB/s", "spine == {spine} GB/s"]}
+axes: {spine: [6.25, 25]}
+set:
+  constraints: ["leaf == 50 GB/s", "spine == {spine} GB/s"]
+  parallelism: {tp: 4, cp: 2, pp: 4, dp: 64, interleave: 20}
 """
 
 
@@ -438,7 +440,7 @@ def test_busy_links_of_the_best_rows_are_said_where_nothing_is_checked(
     """Row 0 is the cheapest, and sends over its spines for most of a step."""
     (tmp_path / "sweep.yaml").write_text(BUSY)
     done = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
-    said = "Links of the best: in row 0, dim3 is busy for 74% of the step in the model: ECMP often"
+    said = "Links of the best: in row 0, dim3 is busy for 49% of the step in the model; ECMP puts "
     assert done.err.count(said) == 1
     assert "; write check: {policy: ecmp} in the sweep, and run it" in done.err
     assert "links of the best rows are busy" in run("sweep", "show", tmp_path / "run").err
