@@ -13,8 +13,7 @@ from libra_planner.views.cells import Section, table
 from libra_planner.views.report.compose import decision_lines, documents
 from libra_planner.views.report.decision import decision_section
 from libra_planner.views.report.page.room import MONEY, PAGE, above, fitted, height, page_texts
-
-from ..comparisons import compared_by
+from tests.comparisons import compared_by
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 RAILS = "0e_rails_2to1"
