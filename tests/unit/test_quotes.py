@@ -612,8 +612,8 @@ def test_a_rate_of_a_catalogue_that_is_far_off_stops_the_signature(
         "as_of: '2026-11', source: offer 1}\n"
     )
     flags = ("--parts", tmp_path / "own.yaml", "-o", tmp_path / "out", "--formats", "md")
-    done = run("report", ONE_NIC, *flags)
+    done = run("report", "0e_rails_2to1", *flags)
     said = f"- EUR is at {usd:g} USD, outside 0.94 to 1.6 (assumed: "
     assert (said in done.out) == is_told == ("Do not sign yet" in done.out)
-    made = run("report", ONE_NIC, *flags, "--json")
+    made = run("report", "0e_rails_2to1", *flags, "--json")
     assert (said.replace("- ", "Warning: ") in made.err) == is_told
