@@ -501,3 +501,27 @@ def quoted_tax(quotes: Iterable[Quote]) -> float | None:
     0.0825
     """
     return next((quote.tax_fraction for quote in quotes if quote.item == TAX), None)
+
+
+def missing_part_fix(before: str, item: str) -> str:
+    """How to add a part that the catalogue lacks, behind what a message says before."""
+    start = " For" if before.endswith("?") else "; for"
+    return (
+        f"{start} another part, write {item} under parts: of a file with kind: parts and base: "
+        "parts, as in docs/prices.md#parts-that-the-catalogue-lacks, and add --parts FILE to "
+        "report or fabric"
+    )
+
+
+def unused_items(quotes: Sequence[Quote], used: Sequence[str]) -> tuple[str, ...]:
+    """What has a quote that figures do not rest on."""
+    return tuple(quote.item for quote in quotes if quote.item not in used)
+
+
+def unused_note(items: Sequence[str]) -> str:
+    """What has quotes that linear prices do not use, for people.
+
+    >>> unused_note(["nic-400g", "h100-sxm"])
+    'quotes that the linear prices do not use, but a bill of parts may: nic-400g, h100-sxm'
+    """
+    return f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(items)}"

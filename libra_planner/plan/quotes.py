@@ -23,12 +23,23 @@ from libra_planner.costs.quotes import (
     Quote,
     cheapest,
     listed_part,
+    missing_part_fix,
     quote_warnings,
     unpriced_note,
+    unused_items,
+    unused_note,
 )
-from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
+from libra_planner.errors import (
+    Fault,
+    Place,
+    SpecError,
+    closest,
+    located,
+    merged_faults,
+    refuse,
+    shown,
+)
 from libra_planner.files import near_path
-from libra_planner.plain_text import joined
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
@@ -198,25 +209,8 @@ def load_quotes(
     faults += _between_rows(specs, document, known)
     chosen = tuple(cheapest([*found.values()]) for found in offers.values())
     faults += (_expired(one) for one in chosen if as_of is not None and one.is_over)
-    refuse(_merged(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0)))
+    refuse(merged_faults(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0)))
     return chosen
-
-
-def _merged(faults: Sequence[Fault]) -> Iterator[Fault]:
-    """Each fault once: the first of several that say the same names the lines of the others."""
-    found: dict[tuple[str, ...], list[Fault]] = {}
-    for one in faults:
-        found.setdefault((one.got, one.expected, one.fix, one.path), []).append(one)
-    for first, *others in found.values():
-        lines = [str(one.place.line) for one in others if one.place and one.place.line]
-        if len(lines) > _MOST_LINES:
-            lines[_MOST_LINES:] = [f"{len(lines) - _MOST_LINES} more"]
-        where = f" (also line{'s' * (len(lines) > 1)} {joined(lines, 'and')})" if lines else ""
-        yield replace(first, got=f"{first.got}{where}")
-
-
-_MOST_LINES = 20
-"""Lines that a message names."""
 
 
 def _refuse_plan(document: Document, path: Path) -> None:
@@ -302,20 +296,11 @@ def _item_faults(document: Document, known: Known) -> list[Fault]:
             expected = "expected a part of the catalogue, an NPU, or a part of a tier of the book"
             usual = TAX if row.get("unit") == PERCENT else f"e.g. {[*tiers, 'pod.nic'][0]}"
             fix = near if near.startswith("did") else f"write {usual}, or a name of the catalogue"
-            if _tier_part(item) is None:
-                fix += f"{_PART_FIX[0 if fix.endswith('?') else 1]}{_PART_FIX[2].format(item)}"
+            fix += "" if _tier_part(item) else missing_part_fix(fix, item)
             fix += f"; money that is counted once, such as freight, has the unit {LUMP}"
             place = document.place(("quotes", i, "item"))
             faults.append(Fault(f"got {item!r}", expected, fix, "item", place))
     return faults
-
-
-_PART_FIX = (
-    " For another part,",
-    "; for another part,",
-    " write {} under parts: of a file with kind: parts and base: parts, as in "
-    "docs/prices.md#parts-that-the-catalogue-lacks, and add --parts FILE to report or fabric",
-)
 
 
 def _named(item: str, known: Known) -> str:
@@ -476,18 +461,6 @@ def _ends(part: Any, rates: Any) -> Listed | None:
         return None
 
 
-def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
-    """A price book with the quotes of its tiers' parts."""
-    tiers, found = dict(book.tiers), {}
-    for quote in quotes:
-        if quote.tier_part is not None and quote.tier_part[0] in tiers:
-            tier, part = quote.tier_part
-            price: dict[str, Any] = {f"{part}_usd_per_GBps": quote.usd}
-            tiers[tier] = replace(tiers[tier], **price)
-            found[quote.tier_part] = quote
-    return replace(book, tiers=tiers, quotes=found) if found else book
-
-
 def quote_notes(
     quotes: Sequence[Quote], used: Sequence[str], *, is_billed: bool = False
 ) -> list[str]:
@@ -505,20 +478,6 @@ def quote_notes(
         lines.append(unused_note(rest))
     lines += quote_warnings(x for x in quotes if x.item in used)
     return [*lines, *filter(None, [unpriced_note(quotes)])]
-
-
-def unused_items(quotes: Sequence[Quote], used: Sequence[str]) -> tuple[str, ...]:
-    """What has a quote that figures do not rest on."""
-    return tuple(quote.item for quote in quotes if quote.item not in used)
-
-
-def unused_note(items: Sequence[str]) -> str:
-    """What has quotes that linear prices do not use, for people.
-
-    >>> unused_note(["nic-400g", "h100-sxm"])
-    'quotes that the linear prices do not use, but a bill of parts may: nic-400g, h100-sxm'
-    """
-    return f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(items)}"
 
 
 class QuoteKeys(Model):

@@ -571,7 +571,7 @@ def test_what_is_wrong_alike_on_several_lines_is_said_once(quotes, run, tmp_path
     euros, pounds = done.err.splitlines()
     assert euros == (
         f"{file}:2: got EUR without a rate; say in the column rate what one EUR is worth in USD "
-        "(also lines 3 and 5)"
+        "(also lines 3, 5)"
     )
     assert pounds.startswith(f"{file}:4: got GBP without a rate; ")
 
