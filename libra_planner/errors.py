@@ -100,6 +100,23 @@ def more_faults(n: int, place: Place | None) -> Fault:
     return Fault(f"got {n:,} more faults like these", place=place, n=n)
 
 
+def merged_faults(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Each fault once: the first of several that say the same names the lines of the others."""
+    found: dict[tuple[str, ...], list[Fault]] = {}
+    for one in faults:
+        found.setdefault((one.got, one.expected, one.fix, one.path), []).append(one)
+    for first, *others in found.values():
+        lines = [str(one.place.line) for one in others if one.place and one.place.line]
+        if len(lines) > _MOST_LINES:
+            lines[_MOST_LINES:] = [f"{len(lines) - _MOST_LINES} more"]
+        where = f" (also line{'s' * (len(lines) > 1)} {', '.join(lines)})" if lines else ""
+        yield replace(first, got=f"{first.got}{where}")
+
+
+_MOST_LINES = 20
+"""Lines that a message names."""
+
+
 class PlannerError(Exception):
     """Base of all errors this package raises on purpose."""
 

@@ -1,6 +1,9 @@
-"""Codes of currencies (ISO 4217), as money is quoted in them."""
+"""Currencies that money is quoted in: their codes (ISO 4217), and rates that are plausible."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
 
 from libra_planner.errors import closest, shown
 
@@ -45,4 +48,54 @@ def currency_code(value: str) -> str:
     fix = near if near.startswith("did") else "write e.g. EUR"
     raise ValueError(
         f"got {shown(value)}, expected a currency by its three letters (ISO 4217); {fix}"
+    )
+
+
+RATES: Mapping[str, tuple[float, float]] = {
+    "AUD": (0.55, 1.15),
+    "CAD": (0.65, 1.12),
+    "CHF": (0.90, 1.40),
+    "CNY": (0.11, 0.19),
+    "DKK": (0.12, 0.20),
+    "EUR": (0.94, 1.60),
+    "GBP": (1.05, 1.85),
+    "HKD": (0.11, 0.15),
+    "INR": (0.008, 0.022),
+    "JPY": (0.005, 0.015),
+    "KRW": (0.0005, 0.0013),
+    "NOK": (0.07, 0.20),
+    "SEK": (0.07, 0.18),
+    "SGD": (0.62, 0.92),
+    "TWD": (0.024, 0.042),
+}
+"""USD for one unit of a currency, beyond which a rate is doubted. The annual averages of 2012 to
+2023 but 2016 (Federal Reserve, release G.5A) lie inside by a tenth or more; inverses lie outside,
+but for rates near a dollar. Rates of other years may lie beyond: that these do not is assumed."""
+
+
+def rate_doubt(currency: str, rate: float) -> str:
+    """Why a rate of exchange may be a slip; empty for one that is plausible, or not known here.
+
+    Parameters
+    ----------
+    currency : its code.
+    rate : what one unit of it is said to be worth in USD.
+
+    Examples
+    --------
+    >>> rate_doubt("EUR", 1.08), rate_doubt("BRL", 7.0)
+    ('', '')
+    >>> rate_doubt("EUR", 11.0)
+    'EUR is at 11 USD, outside 0.94 to 1.6 (assumed: a tenth around the yearly averages since 2012)'
+    """
+    low, high = RATES.get(currency.upper(), (0.0, math.inf))
+    if low <= rate <= high:
+        return ""
+    why = "(assumed: a tenth around the yearly averages since 2012)"
+    text = f"{currency} is at {rate:g} USD, outside {low:g} to {high:g} {why}"
+    inverse = 1 / rate
+    return (
+        f"{text}; 1 / {rate:g} is {inverse:.4g}: it may be upside down"
+        if low <= inverse <= high
+        else text
     )

@@ -7,8 +7,8 @@ A dimension with options is bought as whole ports: its bandwidth B_d per NPU (C2
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -363,3 +363,15 @@ def nearest_options(options: Sequence[LinkOption], bandwidth_bytes_per_s: float)
     """
     slower = [o for o in options if o.bandwidth_bytes_per_s <= bandwidth_bytes_per_s]
     return (*slower[-1:], *options[len(slower) : len(slower) + 1])
+
+
+def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
+    """A price book with the quotes of its tiers' parts."""
+    tiers, found = dict(book.tiers), {}
+    for quote in quotes:
+        if quote.tier_part is not None and quote.tier_part[0] in tiers:
+            tier, part = quote.tier_part
+            price: dict[str, Any] = {f"{part}_usd_per_GBps": quote.usd}
+            tiers[tier] = replace(tiers[tier], **price)
+            found[quote.tier_part] = quote
+    return replace(book, tiers=tiers, quotes=found) if found else book

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from libra_planner.costs.currencies import rate_doubt
 from libra_planner.errors import Place
 
 TAX = "tax"
@@ -22,27 +23,6 @@ _FARTHEST_UNTOLD = 3
 
 _LEAST_FRACTION = 0.01
 """A tax or a discount below it is rather a fraction that was meant as percent."""
-
-RATES: Mapping[str, tuple[float, float]] = {
-    "AUD": (0.55, 1.15),
-    "CAD": (0.65, 1.12),
-    "CHF": (0.90, 1.40),
-    "CNY": (0.11, 0.19),
-    "DKK": (0.12, 0.20),
-    "EUR": (0.94, 1.60),
-    "GBP": (1.05, 1.85),
-    "HKD": (0.11, 0.15),
-    "INR": (0.008, 0.022),
-    "JPY": (0.005, 0.015),
-    "KRW": (0.0005, 0.0013),
-    "NOK": (0.07, 0.20),
-    "SEK": (0.07, 0.18),
-    "SGD": (0.62, 0.92),
-    "TWD": (0.024, 0.042),
-}
-"""USD for one unit of a currency, beyond which a rate is doubted. The annual averages of 2012 to
-2023 but 2016 (Federal Reserve, release G.5A) lie inside by a tenth or more; inverses lie outside,
-but for rates near a dollar."""
 
 TIER_PARTS = ("link", "switch", "nic")
 """What a tier of a price book has prices of."""
@@ -227,7 +207,9 @@ class Quote:
     def doubts(self) -> tuple[str, ...]:
         """What speaks against its figures; nothing for what is near what is listed."""
         of_money = self._price_doubt, self._support_doubt, self._discount_doubt
-        return tuple(filter(None, (*of_money, self._tax_doubt, self._rate_doubt)))
+        return tuple(
+            filter(None, (*of_money, self._tax_doubt, rate_doubt(self.currency, self.rate)))
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -246,17 +228,6 @@ class Quote:
             return ""
         share = f"{100 * self.discount_fraction:g}%"
         return f"discount of {self.item} is {share}: if that is a fraction, write the percent"
-
-    @property
-    def _rate_doubt(self) -> str:
-        low, high = RATES.get(self.currency.upper(), (0.0, math.inf))
-        if low <= self.rate <= high:
-            return ""
-        text = f"{self.currency} is at {self.rate:g} USD, outside {low:g} to {high:g}"
-        inverse = 1 / self.rate
-        if low <= inverse <= high:
-            text += f"; 1 / {self.rate:g} is {inverse:.4g}: it may be upside down"
-        return text
 
     @property
     def _price_doubt(self) -> str:
@@ -530,3 +501,27 @@ def quoted_tax(quotes: Iterable[Quote]) -> float | None:
     0.0825
     """
     return next((quote.tax_fraction for quote in quotes if quote.item == TAX), None)
+
+
+def missing_part_fix(before: str, item: str) -> str:
+    """How to add a part that the catalogue lacks, behind what a message says before."""
+    start = " For" if before.endswith("?") else "; for"
+    return (
+        f"{start} another part, write {item} under parts: of a file with kind: parts and base: "
+        "parts, as in docs/prices.md#parts-that-the-catalogue-lacks, and add --parts FILE to "
+        "report or fabric"
+    )
+
+
+def unused_items(quotes: Sequence[Quote], used: Sequence[str]) -> tuple[str, ...]:
+    """What has a quote that figures do not rest on."""
+    return tuple(quote.item for quote in quotes if quote.item not in used)
+
+
+def unused_note(items: Sequence[str]) -> str:
+    """What has quotes that linear prices do not use, for people.
+
+    >>> unused_note(["nic-400g", "h100-sxm"])
+    'quotes that the linear prices do not use, but a bill of parts may: nic-400g, h100-sxm'
+    """
+    return f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(items)}"

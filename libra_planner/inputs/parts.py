@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from libra_planner.costs.currencies import rate_doubt
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.plain_text import with_article
 from libra_planner.plan import prices
@@ -454,15 +455,14 @@ class _PartsReader(FaultCollector):
     def _price(self, spec: PartPriceSpec | None) -> bill.Price | None:
         if spec is None:
             return None
-        rate_usd, source = Decimal(1), spec.source
+        rate_usd, source, doubt = Decimal(1), spec.source, ""
         if spec.currency != "USD":
             rates = self.spec.exchange_rates
-            if spec.currency not in rates:
+            if (rate := rates.get(spec.currency)) is None:
                 fix = f"add {spec.currency} to exchange_rates, or give the amount in USD"
                 known = f"expected {' or '.join(['USD', *rates])}"
                 raise SpecError(Fault(f"got {spec.currency!r}", known, fix))
-            rate = rates[spec.currency]
-            rate_usd = Decimal(repr(rate.usd))
+            rate_usd, doubt = Decimal(repr(rate.usd)), rate_doubt(spec.currency, rate.usd)
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
         usd, low_usd, high_usd, support_usd = (
             None if amount is None else bill.to_cents(Decimal(repr(amount)) * rate_usd)
@@ -472,8 +472,8 @@ class _PartsReader(FaultCollector):
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))
-        own = (usd, spec.confidence, spec.as_of, source, low_usd, high_usd)
-        return bill.Price(*own, valid_until=spec.valid_until, support_usd=support_usd or None)
+        own = (usd, spec.confidence, spec.as_of, source, low_usd, high_usd, spec.valid_until)
+        return bill.Price(*own, support_usd=support_usd or None, doubt=doubt)
 
     def assumptions(self) -> bill.Assumptions | None:
         """How a cluster is built, run and paid for."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from libra_planner.costs import prices as pricing
 from libra_planner.costs.bills import BillChoice
-from libra_planner.costs.quotes import Quote
+from libra_planner.costs.prices import quoted_book
+from libra_planner.costs.quotes import Quote, unused_items
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
@@ -23,7 +24,7 @@ from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.npus import catalogue_npu, name_notes, scale_up_domain
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
-from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book, unused_items
+from libra_planner.plan.quotes import plan_quotes, quote_notes
 from libra_planner.plan.steps import whole
 from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives

@@ -23,10 +23,22 @@ from libra_planner.costs.quotes import (
     Quote,
     cheapest,
     listed_part,
+    missing_part_fix,
     quote_warnings,
     unpriced_note,
+    unused_items,
+    unused_note,
 )
-from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
+from libra_planner.errors import (
+    Fault,
+    Place,
+    SpecError,
+    closest,
+    located,
+    merged_faults,
+    refuse,
+    shown,
+)
 from libra_planner.files import near_path
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
@@ -197,7 +209,7 @@ def load_quotes(
     faults += _between_rows(specs, document, known)
     chosen = tuple(cheapest([*found.values()]) for found in offers.values())
     faults += (_expired(one) for one in chosen if as_of is not None and one.is_over)
-    refuse(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0))
+    refuse(merged_faults(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0)))
     return chosen
 
 
@@ -284,6 +296,7 @@ def _item_faults(document: Document, known: Known) -> list[Fault]:
             expected = "expected a part of the catalogue, an NPU, or a part of a tier of the book"
             usual = TAX if row.get("unit") == PERCENT else f"e.g. {[*tiers, 'pod.nic'][0]}"
             fix = near if near.startswith("did") else f"write {usual}, or a name of the catalogue"
+            fix += "" if _tier_part(item) else missing_part_fix(fix, item)
             fix += f"; money that is counted once, such as freight, has the unit {LUMP}"
             place = document.place(("quotes", i, "item"))
             faults.append(Fault(f"got {item!r}", expected, fix, "item", place))
@@ -448,18 +461,6 @@ def _ends(part: Any, rates: Any) -> Listed | None:
         return None
 
 
-def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
-    """A price book with the quotes of its tiers' parts."""
-    tiers, found = dict(book.tiers), {}
-    for quote in quotes:
-        if quote.tier_part is not None and quote.tier_part[0] in tiers:
-            tier, part = quote.tier_part
-            price: dict[str, Any] = {f"{part}_usd_per_GBps": quote.usd}
-            tiers[tier] = replace(tiers[tier], **price)
-            found[quote.tier_part] = quote
-    return replace(book, tiers=tiers, quotes=found) if found else book
-
-
 def quote_notes(
     quotes: Sequence[Quote], used: Sequence[str], *, is_billed: bool = False
 ) -> list[str]:
@@ -477,20 +478,6 @@ def quote_notes(
         lines.append(unused_note(rest))
     lines += quote_warnings(x for x in quotes if x.item in used)
     return [*lines, *filter(None, [unpriced_note(quotes)])]
-
-
-def unused_items(quotes: Sequence[Quote], used: Sequence[str]) -> tuple[str, ...]:
-    """What has a quote that figures do not rest on."""
-    return tuple(quote.item for quote in quotes if quote.item not in used)
-
-
-def unused_note(items: Sequence[str]) -> str:
-    """What has quotes that linear prices do not use, for people.
-
-    >>> unused_note(["nic-400g", "h100-sxm"])
-    'quotes that the linear prices do not use, but a bill of parts may: nic-400g, h100-sxm'
-    """
-    return f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(items)}"
 
 
 class QuoteKeys(Model):

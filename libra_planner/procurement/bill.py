@@ -55,6 +55,7 @@ class Price:
     note : of a quote, such as its number.
     moq : fewest units that its seller sells; ``None`` where nobody says.
     payment_terms, incoterm : of a quote, as its seller has them.
+    doubt : what speaks against the rate of exchange of a catalogue; empty for nothing.
 
     Examples
     --------
@@ -81,6 +82,7 @@ class Price:
     moq: int | None = None
     payment_terms: str = ""
     incoterm: str = ""
+    doubt: str = ""
 
     @property
     def is_quoted(self) -> bool:

@@ -58,7 +58,15 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
     reasons[f"no price of {names}"] = bool(names)
     reasons |= dict.fromkeys((f"{one.letter}: {x}" for x in one.facility.rack_faults), True)
     found = [reason for reason, holds in reasons.items() if holds]
-    return (*_of_quotes(used_in(comparison)), *moq_texts(comparison), *found)
+    doubts = dict.fromkeys((*_of_quotes(used_in(comparison)), *rate_doubts(comparison)))
+    return (*doubts, *moq_texts(comparison), *found)
+
+
+def rate_doubts(comparison: Comparison) -> tuple[str, ...]:
+    """Rates of exchange of the parts catalogue that bills rest on and that may be slips."""
+    lines = (line for one in comparison.candidates for line in one.bill.lines)
+    found = (line.part.price.doubt for line in lines if line.part.price)
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def memory_texts(one: Candidate, of: str = "") -> Iterator[str]:

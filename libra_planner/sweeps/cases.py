@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
+from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts, quoted_book
 from libra_planner.errors import Fault, Infeasible, Place, SpecError
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.programs.plans import BatchProgram, structure_key
 from libra_planner.plan.prices import fixed_cost, load_price_book
 from libra_planner.plan.problem import build_plan
-from libra_planner.plan.quotes import quoted_book
 from libra_planner.plan.steps.whole import refuse_over
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.costs.quotes import unused_note
 from libra_planner.errors import Fault, Infeasible, PlannerError, SpecError, refuse
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.plan.problem import build_plan
-from libra_planner.plan.quotes import unused_note
 from libra_planner.problem import Problem
 from libra_planner.reading.document import Key, Source, dotted_key
 from libra_planner.reading.value_faults import path_of

@@ -462,6 +462,7 @@ class Section:
     lead : what somebody who reads nothing else has to read.
     points_title, points : a list behind its first sentence, and what introduces it.
     short_points : the same in few words, for pages that have all of it further down.
+    n_grave : how many of the points, the first ones, matter most.
     tabled : what of the lead its tables say, too: a page leaves it out.
     brief : the lead behind its first sentence in few words, for pages that have all of it further
         down.
@@ -494,6 +495,7 @@ class Section:
     points_title: str = ""
     points: tuple[str, ...] = ()
     short_points: tuple[str, ...] = ()
+    n_grave: int = 0
     tabled: tuple[str, ...] = ()
     brief: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()

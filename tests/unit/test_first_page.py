@@ -26,6 +26,10 @@ DESIGNS = {
     "200G 2:1": f"{RAILS}@450,25,12.5",
     "200G 1:1": f"{RAILS}@450,25,25",
     "fast": f"{RAILS}@450,100,25",
+    "faster": f"{RAILS}@450,100,50",
+    "fastest": f"{RAILS}@450,100,100",
+    "8:1": f"{RAILS}@450,50,6.25",
+    "200G 4:1": f"{RAILS}@450,25,6.25",
 }
 QUOTES = """\
 item,price,seller,date,valid_until,lead_time_days,moq,chosen
@@ -59,13 +63,19 @@ CASES = {
     "two": (_designs("2:1", "4:1"), True, ()),
     "three, checked": (_designs("2:1", "4:1", "200G 2:1"), True, ("--check", "ecmp")),
     "rules broken": (_designs("200G 1:1", "1:1", "fast"), True, ()),
+    "names of one word": (
+        _designs("2:1", "4:1", prefix=LONG.replace(" ", "_")[:50]),
+        True,
+        (),
+    ),
     "four of long names": (
         _designs("2:1", "4:1", "200G 2:1", "200G 1:1", prefix=LONG),
         True,
         ("--baseline", "A"),
     ),
-    "six": (_designs(*DESIGNS), True, ()),
-    "six without quotes": (_designs(*DESIGNS), False, ()),
+    "six": (_designs(*[*DESIGNS][:6]), True, ()),
+    "six without quotes": (_designs(*[*DESIGNS][:6]), False, ()),
+    "ten of long names": (_designs(*DESIGNS, prefix=LONG), True, ()),
 }
 
 
@@ -112,6 +122,9 @@ def test_more_than_a_page_holds_goes_behind_the_signature_with_a_pointer() -> No
         f'More on page 2: {", ".join(told)}, 30 remarks, "What would change", '
         '"What the prices are made of".'
     )
+    alone = fitted(asked, page=200)
+    assert above(alone).tables == ()
+    assert height(above(alone)) <= 200
     few = replace(asked, warnings=(), short_points=texts["p"][:1], brief=texts["b"][:1])
     assert fitted(few).pointer == ""
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.costs.currencies import CODES
-from libra_planner.costs.quotes import RATES
+from libra_planner.costs.currencies import CODES, RATES
 from tests.unit.test_procurement_workbook import Sheets
 
 HEAD = "item,price,unit,currency,rate,seller,date,valid_until\n"

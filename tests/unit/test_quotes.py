@@ -550,3 +550,70 @@ def test_between_rows_and_what_is_no_text(quotes, plan, run) -> None:
         "optimize", plan(), "--prices", quotes("item,price,seller,date\nnic-400g,,,\ntax,,,\n")
     )
     assert "got 2 rows without a price, such as nic-400g" in done.err
+
+
+ONE_NIC = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+
+
+def test_what_is_wrong_alike_on_several_lines_is_said_once(quotes, run, tmp_path) -> None:
+    rows = "".join(
+        f"{item},1450,{currency},,,Acme,2026-11-02,,\n"
+        for item, currency in [
+            ("nic-400g", "EUR"),
+            ("nic-200g", "EUR"),
+            ("switch-64x400g", "GBP"),
+            ("optic-400g-sr4", "EUR"),
+        ]
+    )
+    file = quotes(HEADER + rows)
+    done = run("report", ONE_NIC, "--prices", file, "-o", tmp_path / "out")
+    assert done.code == 2
+    euros, pounds = done.err.splitlines()
+    assert euros == (
+        f"{file}:2: got EUR without a rate; say in the column rate what one EUR is worth in USD "
+        "(also lines 3, 5)"
+    )
+    assert pounds.startswith(f"{file}:4: got GBP without a rate; ")
+
+
+def test_a_part_that_the_catalogue_lacks_is_added_as_the_message_says(
+    quotes, run, tmp_path
+) -> None:
+    """By the file of the page that it names, with the item of the quote."""
+    file = quotes(HEADER + "optic-2x400g-sr4,1100,,,,Acme,2026-11-02,,\n")
+    done = run("report", ONE_NIC, "--prices", file, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert "did you mean optic-400g-sr4 or optic-200g-sr4? For another part, write " in done.err
+    assert "write optic-2x400g-sr4 under parts: of a file with kind: parts and base: parts" in (
+        done.err
+    )
+    [anchor] = re.findall(r"docs/prices\.md#([a-z-]+)", done.err)
+    page = (Path(__file__).parents[2] / "docs" / "prices.md").read_text()
+    title = anchor.replace("-", " ").capitalize()
+    text = page.split(f"### {title}\n")[1]
+    parts, offers = re.findall(r"```(?:yaml|text)\n(.*?)```", text, re.DOTALL)[:2]
+    (tmp_path / "my_parts.yaml").write_text(parts)
+    (tmp_path / "my_quotes.csv").write_text(offers)
+    given = ("--parts", tmp_path / "my_parts.yaml", "--prices", tmp_path / "my_quotes.csv")
+    flags = ("--formats", "csv", "-o", tmp_path / "out")
+    assert run("report", "0e_rails_2to1", *given, *flags).code == 0
+    bill = (tmp_path / "out" / "report-bill-a.csv").read_text()
+    assert "\nour-nic-400g," in bill.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(("usd", "is_told"), [(11.0, True), (0.011, True), (1.08, False)])
+def test_a_rate_of_a_catalogue_that_is_far_off_stops_the_signature(
+    run, tmp_path, usd, is_told
+) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "kind: parts\nbase: parts\nsource: offers\nas_of: '2026-11'\n"
+        f"exchange_rates: {{EUR: {{usd: {usd}, as_of: '2026-11-02', source: ECB}}}}\n"
+        "parts:\n  nic-400g:\n    price: {amount: 1400, currency: EUR, confidence: quoted, "
+        "as_of: '2026-11', source: offer 1}\n"
+    )
+    flags = ("--parts", tmp_path / "own.yaml", "-o", tmp_path / "out", "--formats", "md")
+    done = run("report", "0e_rails_2to1", *flags)
+    said = f"- EUR is at {usd:g} USD, outside 0.94 to 1.6 (assumed: "
+    assert (said in done.out) == is_told == ("Do not sign yet" in done.out)
+    made = run("report", "0e_rails_2to1", *flags, "--json")
+    assert (said.replace("- ", "Warning: ") in made.err) == is_told

@@ -23,7 +23,7 @@ from libra_planner.procurement.bought.split_rails import split_rails
 from libra_planner.procurement.bought.twins import tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
-from libra_planner.procurement.readiness import open_points, used_in
+from libra_planner.procurement.readiness import open_points, rate_doubts, used_in
 from libra_planner.registry import Registry
 from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
@@ -206,8 +206,9 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
 
 
 def doubt_lines(comparison: Comparison) -> Iterator[str]:
-    """What stderr has of quotes that do not hold today, or are far from what is listed."""
-    yield from (f"Warning: {text}." for text in quote_warnings(used_in(comparison)))
+    """What stderr has of quotes that do not hold today, and of figures that may be slips."""
+    found = (*quote_warnings(used_in(comparison)), *rate_doubts(comparison))
+    yield from (f"Warning: {text}." for text in found)
 
 
 def decision_lines(comparison: Comparison, files: Sequence[Path]) -> Iterator[str]:

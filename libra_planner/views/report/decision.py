@@ -11,7 +11,7 @@ from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.bought.twins import is_order_within_error
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
-from libra_planner.procurement.readiness import used_in
+from libra_planner.procurement.readiness import blocked, used_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Card, Section, round_usd
@@ -80,6 +80,7 @@ def decision_section(comparison: Comparison) -> Section:
             points_title=points_title(comparison),
             points=points(comparison),
             short_points=short_points(comparison),
+            n_grave=len(blocked(comparison)),
             tabled=tabled(comparison),
             brief=tuple(brief(comparison)),
             paragraphs=paragraphs,

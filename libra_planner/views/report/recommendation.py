@@ -119,8 +119,9 @@ def brief(comparison: Comparison) -> Iterator[str]:
     if comparison.ranking.order_note and not is_order_within_error(comparison):
         yield comparison.ranking.order_note
     yield from filter(None, [_certainty(comparison, is_brief=True)])
-    if text := " ".join((*_run(one), *_offers(comparison, one))):
+    if text := " ".join(_offers(comparison, one)):
         yield text
+    yield from _run(one)
     yield from change_lines(comparison, is_brief=True)
 
 

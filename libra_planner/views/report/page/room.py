@@ -20,8 +20,8 @@ _FIRST_TEXTS = 3
 def fitted(section: Section, page: float = PAGE) -> Section:
     """The section with what has no room above its signature put behind it, and a pointer there.
 
-    The first sentence, the first table and the signature always stand on the page. Warnings and
-    points come next, then a few texts, the other tables, and the other texts.
+    The first sentence and the signature always stand on the page, and the first table where these
+    leave it room. Warnings and points come next, then a few texts, the other tables and texts.
 
     Parameters
     ----------
@@ -29,14 +29,13 @@ def fitted(section: Section, page: float = PAGE) -> Section:
     page : pixels of a page.
     """
     tables = [one for one in section.tables if not one.is_behind]
-    room = page - _FRAME - _lead_height(section) - sum(map(_table_height, tables[:1]))
-    kept: set[str] = set()
-    for name, height in _wanted(section, tables[1:]):
+    room, kept = page - _FRAME - _lead_height(section), set[str]()
+    for name, height in _wanted(section, tables):
         if height <= room:
             room -= height
             kept.add(name)
     behind = tuple(text for text in page_texts(section) if text not in kept)
-    late = [one.key for one in tables[1:] if one.key not in kept]
+    late = [one.key for one in tables if one.key not in kept]
     told = [replace(one, is_behind=one.is_behind or one.key in late) for one in section.tables]
     captions = [one.caption for one in told if one.key in late]
     pointer = _pointer(section, behind, captions)
@@ -49,6 +48,7 @@ def above(section: Section) -> Section:
         section,
         lead=section.lead[:1],
         short_points=_kept(section, section.short_points),
+        n_grave=len(_kept(section, section.short_points[: section.n_grave])),
         warnings=_kept(section, section.warnings),
         brief=_kept(section, section.brief),
         tables=tuple(one for one in section.tables if not one.is_behind),
@@ -76,11 +76,13 @@ def _wanted(section: Section, tables: Sequence[Table]) -> Iterator[tuple[str, fl
     """What shall stand above the signature, by text or key, with its height; the gravest first."""
     texts = page_texts(section)
     n_first = sum(text not in section.brief for text in texts) + _FIRST_TEXTS
-    heights = {text: _text_height(text, section) for text in texts}
-    yield from ((text, heights[text]) for text in texts[:n_first])
-    yield from ((one.key, _table_height(one)) for one in tables if one.key != MONEY)
-    yield from ((text, heights[text]) for text in texts[n_first:])
-    yield from ((one.key, _table_height(one)) for one in tables if one.key == MONEY)
+    money = [one for one in tables[1:] if one.key == MONEY]
+    others = [one for one in tables[1:] if one.key != MONEY]
+    yield from ((one.key, _table_height(one)) for one in tables[:1])
+    yield from ((text, _text_height(text, section)) for text in texts[:n_first])
+    yield from ((one.key, _table_height(one)) for one in others)
+    yield from ((text, _text_height(text, section)) for text in texts[n_first:])
+    yield from ((one.key, _table_height(one)) for one in money)
 
 
 def _pointer(section: Section, behind: Sequence[str], captions: Sequence[str]) -> str:
@@ -103,7 +105,9 @@ def _lead_height(section: Section) -> float:
 
 
 def _text_height(text: str, section: Section) -> float:
-    """Of a paragraph; warnings have broader letters, and points stand close together."""
+    """Of a paragraph; what is grave has broader letters, and points stand close together."""
+    if text in section.short_points[: section.n_grave]:
+        return _TEXT * _n_lines(text, _BOLD_LETTERS)
     if text in section.short_points:
         return _TEXT * _n_lines(text, _POINT_LETTERS)
     if text in section.warnings:
@@ -114,7 +118,11 @@ def _text_height(text: str, section: Section) -> float:
 def _table_height(one: Table) -> float:
     """Of a table: caption, heads, rows, total and note, with what takes several lines."""
     room = _CELLS.get(one.key, _CELL)
-    rows = (max(_n_lines(cell.shown, room) for cell in row) for row in one.rows)
+    named = _NAME if one.key == "considered" else room
+    rows = (
+        max(_n_lines(row[0].shown, named), *(_n_lines(cell.shown, room) for cell in row[1:]))
+        for row in one.rows
+    )
     wrapped = _WRAPPED * (sum(n - 1 for n in rows) + _n_heads(one))
     note = _NOTE * _n_lines(one.note, _NOTE_LETTERS) + _BETWEEN if one.note else 0.0
     rows_and_all = _ROW * (2 + len(one.rows) + bool(one.total)) + wrapped + note + _BESIDE
@@ -136,6 +144,8 @@ _LETTERS, _POINT_LETTERS, _BOLD_LETTERS, _LEAD_LETTERS, _NOTE_LETTERS = 125, 120
 """Letters of a line of text, of a point, a bold one, the first sentence and a note, on paper."""
 _CELL, _CELLS = 55, {"difference": 33, "considered": 40, "would-change": 44}
 """Letters of a line of a cell, by table where they are fewer."""
+_NAME = 25
+"""Letters of a line of a name of a design."""
 _LONG_NAME = 16
 """Letters of a name of a design, beyond which columns beside it are narrow."""
 _PICTURE = {"difference": 226}
