@@ -13,7 +13,6 @@ from libra_planner.views.cells import Section, table
 from libra_planner.views.report.compose import decision_lines, documents
 from libra_planner.views.report.decision import decision_section
 from libra_planner.views.report.page.room import MONEY, PAGE, above, fitted, height, page_texts
-
 from tests.comparisons import compared_by
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
