@@ -464,11 +464,12 @@ class _PartsReader(FaultCollector):
                 raise SpecError(Fault(f"got {spec.currency!r}", known, fix))
             rate_usd, doubt = Decimal(repr(rate.usd)), rate_doubt(spec.currency, rate.usd)
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
+        exact = bill.to_cents if spec.currency == "USD" else Decimal
         usd, low_usd, high_usd, support_usd = (
-            None if amount is None else bill.to_cents(Decimal(repr(amount)) * rate_usd)
+            None if amount is None else exact(Decimal(repr(amount)) * rate_usd)
             for amount in (spec.amount, spec.low, spec.high, spec.support)
         )
-        if not usd:
+        if usd is None or not bill.to_cents(usd):
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))

@@ -341,13 +341,14 @@ def _cell(name: str, text: str) -> Any:
 def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
     file, off = os.path.basename(place.file), Decimal(repr(spec.discount or 0)) / 100
     price = float(_to_cents(Decimal(repr(spec.price)) * (1 - off), item))
+    support = float(_to_cents(Decimal(repr(spec.support or 0.0)), item))
     if item == TAX:
         share = float(Decimal(repr(spec.price)) / 100)
         who = (spec.seller, spec.date, spec.valid_until, spec.note)
         return Quote(item, 0.0, *who, tax_fraction=share, file=file, place=place)
     usd, support_usd = (
         float(Decimal(repr(amount or 0)) * Decimal(repr(spec.rate or 1.0)))
-        for amount in (price, spec.support)
+        for amount in (price, support)
     )
     return Quote(
         item,
@@ -359,7 +360,7 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         part_number=spec.part_number or "",
         n_lead_days=spec.n_lead_days,
         support_usd=support_usd,
-        support=spec.support or 0.0,
+        support=support,
         currency=spec.currency,
         amount=price,
         list_amount=spec.price if spec.discount else 0.0,

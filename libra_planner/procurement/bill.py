@@ -42,7 +42,7 @@ class Price:
 
     Parameters
     ----------
-    usd : to the cent.
+    usd : to the cent; exact of another currency at its rate, so that orders in it add up.
     confidence : ``published``, ``quoted`` or ``assumed``.
     as_of, source : date, and where it is from.
     low_usd, high_usd : ends of what sources say; ``None`` where the price is all that is known.

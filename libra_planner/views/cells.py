@@ -81,6 +81,25 @@ def _money(value: int | float | Decimal, sign: str) -> str:
     return f"{text[0]}${text[1:]}" if text[0] in "+-" else f"${text}"
 
 
+def to_decimals(value: int | float | Decimal) -> str:
+    """An amount to the cent, with up to six decimals where a cent is not enough.
+
+    >>> to_decimals(Decimal("585.104")), to_decimals(Decimal("1450.00"))
+    ('585.104', '1450.00')
+    """
+    whole, decimals = f"{value:.6f}".split(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(_CENTS, '0')}"
+
+
+_CENTS = 2
+"""Decimals of a dollar."""
+
+
+def _unit_money(value: int | float | Decimal) -> str:
+    whole, decimals = to_decimals(value).split(".")
+    return f"{_money(int(whole), '')[: -_CENTS]}{decimals}"
+
+
 def _rounded(value: int | float | Decimal, sign: str) -> str:
     """An amount in three digits, from a thousand on: what is assumed is not known to the cent."""
     size = abs(float(value))
@@ -118,6 +137,7 @@ KINDS = {
     TEXT: Kind(lambda value, _: str(value), ""),
     "count": Kind(lambda value, _: f"{value:,d}", "#,##0"),
     "usd": Kind(lambda value, _: _money(value, ""), "$#,##0.00;-$#,##0.00"),
+    "unit_usd": Kind(lambda value, _: _unit_money(value), "$#,##0.00####;-$#,##0.00####"),
     "round_usd": Kind(lambda value, _: _rounded(value, ""), "[>=1000]$#,##0;$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
@@ -139,6 +159,8 @@ KINDS = {
 
 usd = partial(Cell, kind="usd")
 """An amount of money, to the cent."""
+unit_usd = partial(Cell, kind="unit_usd")
+"""A price of one: to the cent, exact where a rate of exchange makes more decimals."""
 delta_usd = partial(Cell, kind="delta_usd")
 """A difference of money."""
 round_usd = partial(Cell, kind="round_usd")
