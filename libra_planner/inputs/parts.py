@@ -221,12 +221,15 @@ class SideNetworkSpec(Model):
     port_speed : Bandwidth of each port, one direction, such as 200 Gbps.
     switch_radix : Ports of a switch.
     oversubscription : Bandwidth of a leaf's servers over that of its uplinks; 4 is 4:1.
+    n_reserved : Positions on the leaves that stay free of servers, for storage systems, head nodes
+        or links to the site.
     """
 
     n_ports_per_server: Annotated[int, Field(ge=0, le=64)] = Field(1, alias="ports_per_server")
     port_speed: Text
     switch_radix: Annotated[int, Field(ge=2, le=1024)] = 64
     oversubscription: Ratio = 1.0
+    n_reserved: Annotated[int, Field(ge=0, le=100_000)] = Field(default=0, alias="reserve")
 
 
 class ElectricitySpec(Model):

@@ -346,7 +346,7 @@ class SideNetwork:
     ----------
     name : such as frontend.
     n_ports_per_server : NICs of a server on it.
-    port_speed_Bps, switch_radix, oversubscription : as in a plan's realization.
+    port_speed_Bps, switch_radix, oversubscription, n_reserved : as in a plan's realization.
     """
 
     name: str
@@ -354,6 +354,7 @@ class SideNetwork:
     port_speed_Bps: float
     switch_radix: int
     oversubscription: float = 1.0
+    n_reserved: int = 0
 
 
 @dataclass(frozen=True)

@@ -468,6 +468,7 @@ def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> It
         switch_radix=network.switch_radix,
         port_speed_Bps=network.port_speed_Bps,
         oversubscription=network.oversubscription,
+        n_reserved=network.n_reserved,
     )
     topology = parse_topology(f"SW({n_hosts})", [network.name])
     speed_Bps = network.n_ports_per_server * network.port_speed_Bps

@@ -97,7 +97,7 @@ _CENTS = 2
 
 def _unit_money(value: int | float | Decimal) -> str:
     whole, decimals = to_decimals(value).split(".")
-    return f"{_money(int(whole), '')[: -_CENTS]}{decimals}"
+    return f"{_money(int(whole), '')[:-_CENTS]}{decimals}"
 
 
 def _rounded(value: int | float | Decimal, sign: str) -> str:

@@ -72,7 +72,7 @@ def escaped(text: str) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money to the cent or exact."""
+    """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money that adds up exact."""
     rows = (tuple(map(Cell, table.headings)), *table.all_rows)
     return csv_of(([_field(cell) for cell in row] for row in rows), end="\r\n")
 

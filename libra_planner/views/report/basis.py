@@ -253,8 +253,12 @@ def _side(side: SideNetwork) -> str:
     speed = _BITS * gigabytes_per_s(side.port_speed_Bps)
     return (
         f"{side.n_ports_per_server} x {speed:g} Gbit/s per server, {side.switch_radix}-port "
-        f"switches, {side.oversubscription:g}:1"
+        f"switches, {side.oversubscription:g}:1{_reserved(side)}"
     )
+
+
+def _reserved(side: SideNetwork) -> str:
+    return f", {side.n_reserved:,} positions left free" if side.n_reserved else ""
 
 
 def origin_section(comparison: Comparison) -> Section:

@@ -270,7 +270,8 @@ def order_section(comparison: Comparison) -> Section | None:
     ]
     text = (
         "One table for each seller and currency. Quantities are those of all lines of the bill, "
-        "with spares; support is of the units in use. Prices of one are rounded to the cent of their own currency, and exact in dollars."
+        "with spares; support is of the units in use. Prices of one are rounded "
+        "to the cent of their own currency, and exact in dollars."
     )
     if any(line.length_m for line in designs[chosen].bill.lines):
         text += (
