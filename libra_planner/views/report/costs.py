@@ -94,7 +94,7 @@ def money_by_group(comparison: Comparison) -> Table | None:
 
 def money_side_by_side(comparison: Comparison) -> Table | None:
     """The same of a few designs, the one to buy first; none of one, or of more than paper holds."""
-    designs = [comparison.candidates[i] for i in comparison.order]
+    designs = comparison.ordered
     if not 1 < len(designs) <= _MOST_SIDE_BY_SIDE:
         return None
     rows: list[list[Value]] = [
