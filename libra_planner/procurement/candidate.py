@@ -110,6 +110,7 @@ class Proposal:
     found : by the search for its strategy; ``None`` where the plan says it.
     source : plan and vector, for people.
     plan : its path or name on a command line.
+    options : of the command that optimizes it on its links, such as its settings.
     on_links : how its strategy was taken on the links; ``None`` where it was not.
     swept_check : what its sweep found on its links; ``None`` where it found nothing.
     """
@@ -124,6 +125,7 @@ class Proposal:
     found: SearchResult | None = field(default=None, repr=False)
     source: str = ""
     plan: str = PLAN
+    options: str = ""
     on_links: StrategyOnLinks | None = None
     swept_check: SweptCheck | None = None
 

@@ -357,28 +357,27 @@ def cage_texts(one: Candidate) -> Iterator[str]:
     yield from splitter_texts(one.bill)
 
 
-def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:
-    """Whose open strategies may be beaten on links by others, in words; empty for none.
-
-    Parameters
-    ----------
-    among : designs by index; all by default.
-    """
+def unrouted_text(comparison: Comparison) -> str:
+    """Whose open strategies may be beaten on links by others, and how to find out; or empty."""
     slowed = [
-        (one.letter, one.check.policy.name)
-        for i, one in enumerate(comparison.candidates)
-        if (among is None or i in among)
-        and one.proposal.found is not None
+        one
+        for one in comparison.candidates
+        if one.proposal.found is not None
         and one.check is not None
         and (one.proposal.on_links is None or one.proposal.on_links.n_left)
         and one.step_time_s > one.billed.step_time_s * (1 + SAME_SPEED)
     ]
     if not slowed:
         return ""
-    *most, last = (letter for letter, _ in slowed)
-    whose = f"{', '.join(most)} and {last}" if most else last
-    command = f"libra-planner optimize PLAN --routing {slowed[0][1]}"
-    return f"strategies of {whose} were not all searched on links: {command} may reverse this"
+    whose = joined([one.letter for one in slowed], "and")
+    text = f"strategies of {whose} were not all searched on links"
+    first = next((one for one in slowed if one.proposal.optimized), None)
+    if first is None:
+        return f"{text}: try another one by --set parallelism, as search PLAN lists them"
+    own, result = first.proposal, f"{first.letter.lower()}.json"
+    optimize = " ".join(filter(None, ("libra-planner optimize", own.plan, own.options)))
+    again = f"report {own.plan}@{result} in place of {first.letter}"
+    return f"{text}, another may reverse this: {optimize} --json > {result}, then {again}"
 
 
 def best_sprayed(comparison: Comparison) -> int | None:

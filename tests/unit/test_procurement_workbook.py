@@ -136,8 +136,8 @@ def test_a_changed_price_moves_every_total(comparison, data) -> None:
     sheets = Sheets(data)
     price = _cell_of(sheets, "Prices", "nic-200g", "D")
     sheets.book[price[0]][price[1]].value += 100
-    for one, column, sheet in zip(
-        comparison.candidates, "BC", ("Design A", "Design B"), strict=True
+    for one, column, sheet in zip(  # The design to buy comes first, then its difference.
+        comparison.candidates, "DB", ("Design A", "Design B"), strict=True
     ):
         n_nics = one.bill.n_bought_by_part()["nic-200g"]
         expected = float(one.bill.total_usd) + 100 * n_nics
@@ -345,16 +345,16 @@ def test_amounts_have_room_and_long_texts_have_lines(data) -> None:
 def test_differences_of_shares_are_points(comparison, data) -> None:
     """Shares of the networks in the price: their plain difference, in hundredths."""
     _, stored = Sheets(data), _stored(data)
-    sheet, address = _cell_of(Sheets(data), "Comparison", "Share of all networks in the price", "D")
+    sheet, address = _cell_of(Sheets(data), "Comparison", "Share of all networks in the price", "C")
     row = address[1:]
-    one, other = stored[sheet, f"B{row}"], stored[sheet, f"C{row}"]
+    one, other = stored[sheet, f"D{row}"], stored[sheet, f"B{row}"]
     assert one != other
     assert stored[sheet, address] == pytest.approx(100 * (other - one))
     text = documents(comparison, ("md", "csv"))
     line = next(x for x in text["report.md"].splitlines() if "Share of all networks" in x)
     assert f"{100 * (other - one):+.1f} pp" in line
     line = next(x for x in text["report-money.csv"].splitlines() if "Share of all networks" in x)
-    assert float(line.split(",")[3]) == pytest.approx(other - one)
+    assert float(line.split(",")[2]) == pytest.approx(other - one)
 
 
 def test_charts_are_the_workbooks_own_and_follow_its_prices(comparison, data) -> None:

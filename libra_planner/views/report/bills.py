@@ -158,7 +158,7 @@ def end_move(comparison: Comparison, one: Candidate, row: int, side: int) -> str
         return ""
     end, least = now.replace(f"/{PRICE_COLUMN}]", f"/{END_COLUMNS[side]}]"), ("MIN", "MAX")[side]
     units = "+".join(line_cell(one, row, at) for at in (QUANTITY_COLUMN, SPARE_COLUMN))
-    return f"({units})*({least}({end},{now})-{now})"
+    return f"ROUND(({units})*({least}({end},{now})-{now}),6)"
 
 
 def price_sum(one: Candidate, price_name: str) -> str:
