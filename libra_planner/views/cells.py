@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -532,6 +533,25 @@ class Section:
         """
         title = (self.points_title,) if self.points_title else ()
         return (*self.lead[:1], *title, *(f"- {text}" for text in self.points), *self.lead[1:])
+
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """Sentences behind the lead's first line that neither brief nor tables of a page say.
+
+        >>> own = {"lead": ("Buy A.", "It costs $1.5. It waits."), "brief": ("It costs $1.5.",)}
+        >>> Section("a", "A", "A", **own).unsaid
+        ('It waits.',)
+        """
+        if not self.brief:
+            return ()
+        said = {one for text in (*self.brief, *self.tabled) for one in _SENTENCE.split(text)}
+        lines = (text for text in self.lead[1:] if text not in self.tabled)
+        left = (" ".join(x for x in _SENTENCE.split(text) if x not in said) for text in lines)
+        return tuple(filter(None, left))
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+"""What stands between two sentences."""
 
 
 @dataclass(frozen=True)
