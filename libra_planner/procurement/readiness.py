@@ -51,6 +51,10 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
         f"{one.letter} breaks {' and '.join(broken_texts(one))} of its plan": bool(
             one.evaluation.violated
         ),
+        **{
+            f"the whole ports of {one.letter} break {x.rule} ({x.amount}) of its plan": True
+            for x in one.built_beyond
+        },
         f"the model of {one.letter} does not fit its NPUs": any(x.fits is False for x in memories),
         f"no rack powers a server of {one.letter}": not one.facility.n_servers_per_rack,
     }
@@ -261,9 +265,6 @@ def open_points(comparison: Comparison, *, is_brief: bool = False) -> Iterator[s
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
     if text := without_end(own, one.proposal.shop.quotes):
         yield text
-    yield from (
-        f"the whole ports of {one.letter} break {x.rule} ({x.amount})" for x in one.built_beyond
-    )
     if one.check is None:
         yield unchecked_text(comparison)
     if text := unrouted_text(comparison):
