@@ -445,6 +445,7 @@ class Series:
     x, y : cells, as expressions name them: ``[key/r1]`` is column 1 of a table.
     colour : such as ``#0072b2``; empty for what holds up other bars and is not seen.
     label_colour : of the amounts that stand on its columns.
+    sign : of these, where columns are changes, whose amounts stand on white: they may be thin.
     """
 
     name: str
@@ -452,6 +453,7 @@ class Series:
     y: str
     colour: str = ""
     label_colour: str = "#000000"
+    sign: str = ""
 
 
 @dataclass(frozen=True)

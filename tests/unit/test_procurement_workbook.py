@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import re
 import shutil
 import subprocess
+import zipfile
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -485,3 +487,18 @@ def test_bills_are_printed_one_page_wide_and_charts_are_never_cut(comparison) ->
     starts = [one.anchor._from.row for one in charts._charts]
     assert starts[1:] == ends == [21, 41]
     assert all(one.anchor.to.row < end for one, end in zip(charts._charts, ends, strict=False))
+
+
+def test_labels_of_the_way_have_a_sign_and_enough_digits(data) -> None:
+    """Racks at -$5,000 read $0.01M and -0.00. Changes stand on white, as their bars are thin."""
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        text = book.read("xl/charts/chart1.xml").decode()
+    labels = re.findall(r"<c:dLbls>.*?</c:dLbls>", text)
+    signs = [re.search(r'"( [-+])?"\$', html.unescape(one))[1] for one in labels]
+    assert signs == [" -", " +", None]
+    assert all('"k"' in html.unescape(one) for one in labels)
+    assert ['<a:srgbClr val="FFFFFF"/></a:solidFill></c:spPr>' in one for one in labels] == [
+        True,
+        True,
+        False,
+    ]

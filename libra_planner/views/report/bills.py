@@ -323,9 +323,6 @@ def _bill_note(one: Candidate, ordered: Sequence[str]) -> str:
     text += f" {', '.join(ordered)}: section Orders." if ordered else ""
     shown = (to_cents(line.extended_usd or ZERO) for line in one.bill.lines)
     text += _ROUNDED if sum(shown, ZERO) != to_cents(one.bill.total_usd) else ""
-    sellers = (line.part.price.seller for line in one.bill.lines if line.part.price)
-    if any(len(name) > _SELLER_LETTERS for name in sellers):
-        text += " On paper long names of sellers are cut: section Offers has them whole."
     told = [f"{line.tier}: {line.note}" for line in one.bill.of(NETWORK).lines if line.n_ports]
     return f"{text} Switches of {'; '.join(told)}." if told else text
 
@@ -334,8 +331,6 @@ _ROUNDED = (
     " Prices in another currency are exact in dollars, and so is the total; lines are shown to the "
     "cent, and their cents may add up to another one."
 )
-_SELLER_LETTERS = 14
-"""Letters of a seller that a line of a bill has room for on paper."""
 
 
 def _ordered(one: Candidate) -> Iterator[str]:
