@@ -80,3 +80,19 @@ def test_a_cheaper_network_may_change_which_row_is_best(run, swept) -> None:
     assert "may change which row is best" in told.err
     [text] = (x for x in _remarks(run, directory) if x.startswith("A cheaper network"))
     assert "Row 0 is then the best per dollar, before row 1" in text
+
+
+def test_thin_tapers_hold_for_servers_next_to_each_other(run, swept) -> None:
+    """The remark names the time at random places, and sweeping it as it says finds about that."""
+    thin = {"axes": {"taper": [8]}, "base": "0e_rails_2to1", "columns": ["step_time_s"]}
+    thin |= {"set": {"constraints": ["leaf == 50 GB/s", "taper(spine) == {taper}"]}}
+    check = {"check": {"policy": "ecmp", "seeds": 4}}
+    [told] = (x for x in _remarks(run, swept("thin", thin | check)) if "next to each" in x)
+    expected_s = float(re.search(r"expected to take ([\d.]+) s in row 0", told)[1])
+    axis = yaml.safe_load(re.search(r"under axes (.*?\]), and", told)[1])
+    both = swept("both", thin | check | {"axes": thin["axes"] | axis})
+    query = "select effective_step_time_s as s from designs order by row"
+    near, far = run("sweep", "show", both, "--sql", query, "--json").payload["rows"]
+    assert far["s"] > 1.5 * near["s"]
+    assert far["s"] == pytest.approx(expected_s, rel=0.05)
+    assert not [x for x in _remarks(run, both) if "next to each" in x]

@@ -44,7 +44,7 @@ from libra_planner.views.sweeps.paid import (
     idle_price_remarks,
     over_rule_remarks,
 )
-from libra_planner.views.sweeps.unswept import cheaper_remarks
+from libra_planner.views.sweeps.unswept import cheaper_remarks, placement_remarks
 from libra_planner.views.training.found import TIES_UNKNOWN
 from libra_planner.views.training.step import busy_words
 
@@ -89,6 +89,7 @@ def _remarks(results: Results) -> Iterator[Remark]:
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
     yield from _busy_links(results)
+    yield from placement_remarks(results)
     yield from cheaper_remarks(results)
     yield from bill_remarks(results)
     yield from unsold_remarks(results, best_rows(results))

@@ -1,21 +1,29 @@
-"""What a sweep leaves out that may change its answer: cheaper networks of its best rows."""
+"""What a sweep leaves out that may change its answer: cheaper networks, and other placements."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from libra_planner.allowed import PLACEMENTS
+from libra_planner.check.expected import expected_at
+from libra_planner.errors import PlannerError
+from libra_planner.problem import bought, fastest_alternative
 from libra_planner.sweeps.bills import CheaperNetwork, cheaper_network
 from libra_planner.sweeps.columns import ROW
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
-from libra_planner.units import format_usd, short_usd
+from libra_planner.units import format_time, format_usd, short_usd
 from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of, with_strategy
+from libra_planner.views.training.step import LEAST_LONGER
 
+CONTIGUOUS, _, RANDOM = PLACEMENTS
+_PLACEMENT = "fabric.realization.placement"
 _MOST_ROWS = 9
 """Rows whose networks are looked at: the best, and those that come next per dollar."""
 
@@ -151,6 +159,51 @@ def _is_only_in(
     is_value = any(own == axis for _, _, own in spec["slots"])
     is_gone = any(name.search(str(rule)) for rule in rules)
     return is_gone and not is_value and not name.search(json.dumps([others, *kept]))
+
+
+def placement_remarks(results: Results) -> Iterator[Remark]:
+    """How long steps of the best rows are expected to be where a job's servers sit anywhere."""
+    if _PLACEMENT in results.axes:
+        return
+    best = best_rows(results)
+    found = {row: one for row in [*best][:_MOST_ROWS] if (one := _moved(results, row))}
+    if not found:
+        return
+    each = ", ".join(
+        f"{format_time(after_s)} in row {row} ({' and '.join(best[row])}; {format_time(before_s)} "
+        "next to each other)"
+        for row, (before_s, after_s) in found.items()
+    )
+    what = "times hold for servers of a job next to each other (placement contiguous)"
+    taken = f"at random places, with ECMP, a step is expected to take {each}"
+    text = (
+        f"T{what[1:]}, thin tapers most of all: {taken}. Ask how the scheduler of the cluster "
+        f"places jobs. To sweep it, write under axes {_PLACEMENT}: [{CONTIGUOUS}, {RANDOM}], "
+        "and check: {policy: ecmp}, and run it into a new directory"
+    )
+    times = ", ".join(f"{format_time(one[1])} in row {row}" for row, one in found.items())
+    yield Remark(text, f"{what}; at random places ECMP is expected to take {times}")
+
+
+def _moved(results: Results, row: int) -> tuple[float, float] | None:
+    """Times of a step by ECMP where servers sit next to each other, and anywhere.
+
+    ``None`` where they are much the same, or the plan has another placement.
+    """
+    vector_Bps = bandwidth_Bps(results, row)
+    if vector_Bps is None:
+        return None
+    with suppress(PlannerError):
+        for plan in plans_of(results, row):
+            whole = with_strategy(results, row, plan).problem
+            problem = bought(fastest_alternative(whole, vector_Bps), vector_Bps)
+            if problem.links.traffic.placement != CONTIGUOUS:
+                return None
+            steps = (expected_at(problem, vector_Bps, one) for one in (CONTIGUOUS, RANDOM))
+            before_s, after_s = (one.mean_s if one else 0.0 for one in steps)
+            is_longer = after_s >= (1 + LEAST_LONGER) * before_s > 0
+            return (before_s, after_s) if is_longer else None
+    return None
 
 
 def _yaml(text: str) -> str:
