@@ -84,7 +84,8 @@ def test_a_cheaper_network_may_change_which_row_is_best(run, swept) -> None:
 
 def test_thin_tapers_hold_for_servers_next_to_each_other(run, swept) -> None:
     """The remark names the time at random places, and sweeping it as it says finds about that."""
-    thin = {"axes": {"taper": [8]}, "base": "0e_rails_2to1", "columns": ["step_time_s"]}
+    columns = ["step_time_s", "cost_usd", "bandwidth"]
+    thin = {"axes": {"taper": [8]}, "base": "0e_rails_2to1", "columns": columns}
     thin |= {"set": {"constraints": ["leaf == 50 GB/s", "taper(spine) == {taper}"]}}
     check = {"check": {"policy": "ecmp", "seeds": 4}}
     [told] = (x for x in _remarks(run, swept("thin", thin | check)) if "next to each" in x)
@@ -96,3 +97,14 @@ def test_thin_tapers_hold_for_servers_next_to_each_other(run, swept) -> None:
     assert far["s"] > 1.5 * near["s"]
     assert far["s"] == pytest.approx(expected_s, rel=0.05)
     assert not [x for x in _remarks(run, both) if "next to each" in x]
+
+
+def test_a_card_has_the_time_on_links_beside_that_of_the_model(run, swept) -> None:
+    """Without check: the page's card has the step that ECMP is expected to make."""
+    directory = swept("two", SWEEP | {"axes": {"nic": [25], "taper": [1]}})
+    page = directory.parent / "page.html"
+    run("sweep", "show", directory, "--html", page)
+    told = re.search(r"expected to take ([\d.]+ s) \(\+", "\n".join(_remarks(run, directory)))[1]
+    cards = re.findall(r'<p class="figure">(.*?)</p>', page.read_text())
+    assert cards
+    assert all(f"on links about {told} (ECMP)" in card for card in cards)

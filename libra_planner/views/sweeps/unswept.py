@@ -20,7 +20,7 @@ from libra_planner.sweeps.results import Results
 from libra_planner.units import format_time, format_usd, short_usd
 from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of, with_strategy
-from libra_planner.views.training.step import LEAST_LONGER
+from libra_planner.views.training.step import LEAST_LONGER, hashed_step
 
 CONTIGUOUS, _, RANDOM = PLACEMENTS
 _PLACEMENT = "fabric.realization.placement"
@@ -161,6 +161,19 @@ def _is_only_in(
     return is_gone and not is_value and not name.search(json.dumps([others, *kept]))
 
 
+def longer_on_links(results: Results, row: int) -> float:
+    """How many times as long ECMP is expected to make a step; 1 where much the same, or checked."""
+    vector_Bps = bandwidth_Bps(results, row)
+    if vector_Bps is None or results.manifest["spec"].get("check"):
+        return 1.0
+    with suppress(PlannerError):
+        for plan in plans_of(results, row):
+            problem = with_strategy(results, row, plan).problem
+            if found := hashed_step(fastest_alternative(problem, vector_Bps), vector_Bps):
+                return found[1].mean_s / found[0]
+    return 1.0
+
+
 def placement_remarks(results: Results) -> Iterator[Remark]:
     """How long steps of the best rows are expected to be where a job's servers sit anywhere."""
     if _PLACEMENT in results.axes:
@@ -182,7 +195,7 @@ def placement_remarks(results: Results) -> Iterator[Remark]:
         "and check: {policy: ecmp}, and run it into a new directory"
     )
     times = ", ".join(f"{format_time(one[1])} in row {row}" for row, one in found.items())
-    yield Remark(text, f"{what}; at random places ECMP is expected to take {times}")
+    yield Remark(text, f"at random places of a job's servers ECMP is expected to take {times}")
 
 
 def _moved(results: Results, row: int) -> tuple[float, float] | None:
