@@ -625,7 +625,9 @@ def _wired(*saved_usd: int, what: str = "rails") -> SimpleNamespace:
             letter=letter,
             bill=SimpleNamespace(total_usd=usd),
             bought=SimpleNamespace(design=SimpleNamespace(topology=SimpleNamespace(sizes=i))),
-            rewired=Rewired(name, "--set x", usd - saved, Decimal(saved), _UNLIKE)
+            rewired=Rewired(
+                name, ("x",), "", usd - saved, Decimal(saved), SimpleNamespace(design=_UNLIKE)
+            )
             if saved
             else None,
         )
