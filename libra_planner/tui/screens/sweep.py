@@ -23,7 +23,7 @@ from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.tables import RowTable
-from libra_planner.tui.widgets import Card
+from libra_planner.tui.widgets import Card, Notes
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
 _CALM_S = 0.1
@@ -76,10 +76,12 @@ class SweepPane(Pane):
                 yield PointPlot("sweep-plot", "a point for each design: g runs the sweep")
                 yield Card(id="sweep-row")
             with Vertical(id="sweep-right"):
-                yield Static(_HINT, id="sweep-state")
-                yield Static(id="sweep-best")
+                with Notes(id="sweep-head"):
+                    yield Static(_HINT, id="sweep-state")
+                    yield Static(id="sweep-best")
                 yield RowTable()
-                yield Static(id="sweep-page")
+                with Notes(id="sweep-foot"):
+                    yield Static(id="sweep-page")
 
     def say(self, text: str) -> None:
         self.query_one("#sweep-state", Static).update(Text(text))
