@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -178,9 +178,26 @@ class SweepPane(Pane):
         self.remove_class("-scatter")
         self.query_one(TextArea).focus()
 
+    def _has_text(self, then: Callable[[], None]) -> bool:
+        """Whether there is a sweep; where it begins with the plan, that is read before."""
+        if self.query_one(TextArea).text.strip():
+            return True
+        if not self.session.is_being_read:
+            faults = " (the plan has faults)" * bool(self.session.faults)
+            self.say(f"There is no sweep yet{faults}: i types one")
+            return False
+
+        def begun() -> None:
+            self.show_session()  # It writes the sweep to begin with, whatever screen is seen.
+            then()
+
+        self.say("The sweep begins with the plan, which is being read: then this goes on")
+        self.cockpit.when_read(begun)
+        return False
+
     def action_count(self) -> None:
         """How many designs, and how long."""
-        if self._wrong_folder():
+        if self._wrong_folder() or not self._has_text(self.action_count):
             return
         text, file = self.query_one(TextArea).text, sweeps.file_of(self._folder)
         self.say("counting ...")
@@ -196,7 +213,7 @@ class SweepPane(Pane):
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
-        if self._wrong_folder():
+        if self._wrong_folder() or not self._has_text(self.action_run):
             return
         folder, text = self._folder, self.query_one(TextArea).text
         is_plan = real_path(sweeps.file_of(folder)) == real_path(self.session.path)
