@@ -10,10 +10,12 @@ import pytest
 from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
+from libra_planner.reading import bundled
 from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens.search import SearchPane, Strategies
 from libra_planner.tui.tables import RowTable
 from libra_planner.tui.widgets import Card, Notes
+from libra_planner.units import format_usd
 from tests.tui.conftest import WHOLE, Driver, drive
 
 NOTES = "\n".join(f"Note {i} of a plan that has a great deal to say of itself" for i in range(40))
@@ -118,6 +120,39 @@ def test_notes_leave_room_for_the_tables_of_other_screens(
         assert n_seen(driver, app.pane.query_one(RowTable)) >= 3
 
     drive(whole, walk, size)
+
+
+def test_links_are_seen_under_many_figures(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(bundled.example("09_pod_16384").read_text())
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("4")
+        await driver.idle()
+        pane = driver.app.pane
+        assert driver.app.focused is pane.query_one(RowTable)
+        assert n_seen(driver, pane.query_one(RowTable)) >= 5
+        assert "spine_up" not in driver.screen_text()
+        await driver.press("shift+tab", "end")  # To the figures.
+        await driver.until(lambda: "spine_up" in driver.screen_text())
+        assert n_seen(driver, pane.query_one(RowTable)) >= 5
+
+    drive(path, walk, (80, 24))
+
+
+def test_a_report_at_80_cells_shows_the_cost_that_ranks_its_designs(tmp_path: Path) -> None:
+    """With prices: bill that is the system's, of which the network is a part."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(bundled.example("0b_bill").read_text())
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("p", "6")
+        await driver.idle()
+        evaluation = driver.app.session.pins[0].evaluation
+        assert format_usd(evaluation.cost_usd) in driver.screen_text()
+        assert "system cost" in driver.screen_text()
+
+    drive(path, walk, (80, 24))
 
 
 def test_an_error_has_the_room_of_a_table_without_rows(whole: Path) -> None:
