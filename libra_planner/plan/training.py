@@ -81,7 +81,9 @@ class TrainingBuilder(FaultCollector):
     def build(self, network: Network, path: Path | None) -> PlannedTraining | None:
         """The training, or ``None`` with its faults noted."""
         attempt, named, npu = self.attempt, self.entry.npu, None
-        faults = list(whole.misplaced_faults(self.entry, path))
+        faults = attempt(("workload",), lambda: [*whole.misplaced_faults(self.entry, path)])
+        if faults is None:
+            return None
         if whole.is_whole(self.entry):
             faults += whole.loop_faults(self.entry, self.plan)
         for fault in faults:
