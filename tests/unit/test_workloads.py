@@ -155,7 +155,12 @@ def test_all_that_a_table_does_not_take_is_told_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_of_an_own_model_is_told_whatever_the_plan_says(
-    tmp_path: Path, run: Callable[..., Outcome], old: str, new: str, told: str, settings: tuple[str, ...]
+    tmp_path: Path,
+    run: Callable[..., Outcome],
+    old: str,
+    new: str,
+    told: str,
+    settings: tuple[str, ...],
 ) -> None:
     plan, own = tmp_path / "plan.yaml", tmp_path / "own.yaml"
     asked = "--model", "llama3-8b", "--npu", "h100-sxm", "--npus", "64", "--nic", "400Gbps"
