@@ -84,8 +84,9 @@ def transformer_of(path: Path) -> Transformer | None:
         For a file that is not a workload.
     """
     spec = _spec(path, read_text(path))
-    is_one = isinstance(spec, models.TransformerSpec)
-    return transformer(path.stem, spec.architecture) if is_one else None
+    if not isinstance(spec, models.TransformerSpec):
+        return None
+    return transformer(path.stem, spec.architecture)
 
 
 def transformer_spec(path: Path) -> models.TransformerSpec:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.cluster import MOST_TAPER
+from libra_planner.fabric.cluster import MOST_TAPER, RAIL_ONLY
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.inputs.first.groups import near_count
@@ -485,9 +485,13 @@ class FirstPlan:
             return self
         is_clos = self.wiring.key == TOP_OF_RACK
         near = None if is_clos else near_count(bought, shop)
-        other = rewired(bought, shop)
+        other, apart = rewired(bought, shop, self.rules), replace(self, asked_wiring=RAIL_ONLY)
         words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
-        return replace(self, near_words=words, wiring_words=other.text if other else "")
+        wiring = other.text if other else ""
+        is_asked = self.asked_wiring == RAIL_ONLY
+        if other and str(other.design.topology) == apart.topology and not is_asked:
+            wiring += f", or: init --wiring {RAIL_ONLY}"
+        return replace(self, near_words=words, wiring_words=wiring)
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""
