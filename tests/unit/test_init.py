@@ -433,6 +433,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 400Mbps", "--nic: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; write e.g. 400Gbps"),
         ("--model gpt3 --npu tpu --npus 64", "--npu: got 'tpu', expected one of 3 NPUs"),
         ("--model gpt3 --npu h100-sxm --npus 64 --taper 0.5", "--taper: got '0.5'"),
+        ("--model gpt3 --npu h100-sxm --npus 2048 --taper 400", "beyond 16:1 a leaf of 16 nodes has less than one link up; write 2 for 2:1"),
         ("--model gpt3 --npu h100-sxm --npus 64 --prices q.txt", "expected a CSV file"),
         ("--model gpt3 --npu h100-sxm --npus 64 --workload plan.yaml", "expected a file of its own"),
         ("--model gpt3 --npu h100-sxm --npus 64 --workload own.txt", "expected a YAML file"),
@@ -445,6 +446,22 @@ def test_what_cannot_be_planned_is_refused(flags: str, message: str, run) -> Non
     assert message in result.err
     assert result.err.count("\n") == 1
     assert not list(Path().iterdir())
+
+
+def test_answers_that_slipped_by_one_question_are_asked_again(run, monkeypatch) -> None:
+    """A speed where the taper is asked, and a NIC that nobody sells."""
+    answers = ("llama3-8b", "no", "h100-sxm", "2048", "40Gbps", "400Gbps", "400", "17", "2", "")
+    monkeypatch.setattr(sys, "stdin", _Terminal("\n".join(answers) + "\n"))
+    done = run("init")
+    assert done.code == 0, done.err
+    assert "--nic: No price book sells a NIC of 40 Gbit/s, but 100, 200, 400 and 800:" in done.err
+    for wrong in ("400", "17"):
+        assert f"--taper: got '{wrong}', expected a taper from 1 to 16: links down" in done.err
+    assert done.err.count("Taper at the spines") == 3
+    assert done.err.count("Speed of the NIC") == 2
+    text = Path("plan.yaml").read_text()
+    assert "leaf == 50 GB/s" in text
+    assert "taper(spine) == 2 " in text
 
 
 def test_files_are_written_over_only_by_force(run) -> None:
