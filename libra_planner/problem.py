@@ -114,6 +114,7 @@ class PlanText:
     settings : what the plan chose (degrees, batch, prices).
     unused_keys : keys that its model of collectives does not use.
     unused_quotes : what has a quote that its linear prices do not use.
+    rules : its constraints, as it says them.
     """
 
     source: str = "plan"
@@ -122,6 +123,7 @@ class PlanText:
     settings: tuple[str, ...] = ()
     unused_keys: tuple[str, ...] = ()
     unused_quotes: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pydantic import Field, SkipValidation
 from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest, shown, unknown_name
 from libra_planner.fabric.clos import Clos, Indices, Layer
 from libra_planner.fabric.realization import PRESETS, preset_fabric
-from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.options import port_bytes_per_s
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, is_whole, read_document
 from libra_planner.reading.models import FaultCollector, Model, core_fields, validated
@@ -123,7 +123,7 @@ def _fabric(document: Document) -> Clos:
     for name, field in type(spec).model_fields.items():
         if name.endswith("_Bps"):
             key = (str(field.alias),)
-            numbers[name] = faults.attempt(key, speed_bytes_per_s, getattr(spec, name)) or 1.0
+            numbers[name] = faults.attempt(key, port_bytes_per_s, getattr(spec, name)) or 1.0
     fabric = Clos(**numbers)
     if fabric.n_links > MOST_LINKS:
         got, expected = f"got {fabric.n_links:,} directed links", f"at most {MOST_LINKS:,}"

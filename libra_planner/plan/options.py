@@ -29,7 +29,7 @@ _QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
 _RANGE = re.compile(r"([0-9]{1,9})\s*\.\.\s*([0-9]{1,9})", re.ASCII)
 
 _GIGA = ("G", "g")
-"""What people write behind a speed that may mean bits or bytes."""
+"""What people write behind a speed that may mean bits or bytes; behind that of a port G is bits."""
 
 
 def speed_bytes_per_s(value: Any) -> float:
@@ -65,12 +65,35 @@ def speed_bytes_per_s(value: Any) -> float:
             fix = f"write {match[1]} Gbit/s for bits or {match[1]} GB/s for bytes"
         raise UnitError(Fault(f"got the unit {unit!r}", "expected GB/s or Gbit/s", fix)) from None
     if kind != "bandwidth":
-        raise UnitError(Fault(f"got a {kind} in {unit}", "expected GB/s or Gbit/s"))
+        fix = f"write {match[1]} GB/s or {match[1]} Gbit/s" if unit == "GB" else ""
+        raise UnitError(Fault(f"got {value!r}, a {kind}", "expected GB/s or Gbit/s", fix))
     speed = number * factor
     if not _SPEEDS[0] <= speed <= _SPEEDS[1]:
         sizes = f"from {_SPEEDS[0]:g} to {_SPEEDS[1]:g} bytes/s"
         raise SpecError(Fault(f"got {value!r}", f"expected a speed {sizes}"))
     return speed
+
+
+def port_bytes_per_s(value: Any) -> float:
+    """The speed of a port or a NIC, byte/s: 400G is 400 Gbit/s, as the trade calls ports.
+
+    Raises
+    ------
+    SpecError
+        As :func:`speed_bytes_per_s`.
+
+    Examples
+    --------
+    >>> port_bytes_per_s("400G"), port_bytes_per_s("400 Gbit/s")
+    (50000000000.0, 50000000000.0)
+    """
+    match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or match[2] not in ("G", "GB"):
+        return speed_bytes_per_s(value)
+    if match[2] == "G":
+        return speed_bytes_per_s(f"{match[1]} Gbit/s")
+    expected = "expected the speed of a port, which is in Gbit/s"
+    raise UnitError(Fault(f"got {value!r}, a size", expected, f"write {match[1]}Gbps"))
 
 
 def nic_bytes_per_s(value: Any) -> float:
@@ -79,7 +102,7 @@ def nic_bytes_per_s(value: Any) -> float:
     Raises
     ------
     SpecError
-        As :func:`speed_bytes_per_s`, and for a slower one.
+        As :func:`port_bytes_per_s`, and for a slower one.
 
     Examples
     --------
@@ -90,10 +113,10 @@ def nic_bytes_per_s(value: Any) -> float:
     libra_planner.errors.SpecError: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; ...
     """
     bare = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
-    if bare and bare[2] in ("", *_GIGA):
+    if bare and bare[2] in ("", "g"):
         got = f"got {value!r}" if bare[2] else f"got {value!r} without a unit"
         raise UnitError(Fault(got, "expected a speed with its unit", f"write {bare[1]}Gbps"))
-    speed_Bps = speed_bytes_per_s(value)
+    speed_Bps = port_bytes_per_s(value)
     if speed_Bps >= GBIT_PER_S_BPS:
         return speed_Bps
     expected, fix = "expected a NIC of 1 Gbit/s or more", "write e.g. 400Gbps"
@@ -106,6 +129,13 @@ Speed: TypeAlias = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"[0-9]\s*\w*/?s"}),
 ]
 """A bandwidth written with its unit, in byte/s."""
+
+PortSpeed: TypeAlias = Annotated[
+    float,
+    for_models(port_bytes_per_s),
+    WithJsonSchema({"type": "string", "pattern": r"[0-9]\s*(\w*/?s|G$)"}),
+]
+"""That of a port or a NIC, in byte/s: 400G is 400 Gbit/s."""
 
 
 def port_counts(value: Any) -> list[int]:
@@ -336,7 +366,7 @@ def _nics(value: Any) -> tuple[tuple[int, float], ...]:
         if match is None or not 1 <= int(match[1] or 1) <= MAX_PORTS:
             raise ValueError(f"got {shown(one)}, expected NICs per NPU, such as 2 x 400 Gbps")
         try:
-            found.append((int(match[1] or 1), speed_bytes_per_s(match[2])))
+            found.append((int(match[1] or 1), port_bytes_per_s(match[2])))
         except SpecError as error:
             raise ValueError(f"{error} (NICs per NPU, such as 2 x 400 Gbps)") from None
     return _distinct(found)

@@ -362,6 +362,7 @@ class _ProblemBuilder(FaultCollector):
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
             unused_quotes=() if is_billed else unused_items(base.prices.quotes, used),
+            rules=tuple(self.spec.constraints),
         )
 
     def topology(self) -> Topology:

@@ -24,7 +24,7 @@ from libra_planner.fabric.topology import (
     TrafficSettings,
     default_realization,
 )
-from libra_planner.plan.options import MAX_PORTS, Speed
+from libra_planner.plan.options import MAX_PORTS, PortSpeed
 from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.reading.models import (
     AUTO,
@@ -149,8 +149,8 @@ class SwitchSpec(Model):
     ----------
     preset : Published setting to start from, such as rail-8x400G.
     switch_radix : Ports of a switch.
-    port_speed_Bps : Speed of every port, such as 400 Gbit/s; without it exactly what the design
-        needs.
+    port_speed_Bps : Speed of every port, such as 400 Gbit/s or 400G; without it exactly what the
+        design needs.
     n_nics : NICs per NPU, one port each; auto (default): as many as needed.
     oversubscription : Host bandwidth of a leaf over its uplink bandwidth; 2 is 2:1.
     wiring : rail (or rail_only): a network per group of the dimension; rail_optimized (default of
@@ -174,7 +174,7 @@ class SwitchSpec(Model):
 
     preset: Text | None = None
     switch_radix: Annotated[int, Field(ge=2, le=MAX_RADIX)] = 64
-    port_speed_Bps: Speed | None = Field(default=None, alias="port_speed")
+    port_speed_Bps: PortSpeed | None = Field(default=None, alias="port_speed")
     n_nics: AutoCount = Field(default=None, alias="nics")
     oversubscription: Ratio = 1.0
     wiring: Wiring = "rail"
@@ -184,8 +184,8 @@ class SwitchSpec(Model):
     n_spines: AutoCount = Field(default=None, alias="spines")
     failed_links: AnyFailures = FailuresSpec()
     n_planes: Annotated[int, Field(ge=1, le=MAX_PORTS)] = Field(default=1, alias="planes")
-    switch_port_Bps: Speed | None = Field(default=None, alias="port")
-    uplink_Bps: Speed | None = Field(default=None, alias="port_up")
+    switch_port_Bps: PortSpeed | None = Field(default=None, alias="port")
+    uplink_Bps: PortSpeed | None = Field(default=None, alias="port_up")
     n_reserved: Annotated[int, Field(ge=0, le=_MOST_FAILED)] = Field(default=0, alias="reserve")
     parts: PartNamesSpec = PartNamesSpec()
 

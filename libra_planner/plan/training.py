@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -81,9 +81,7 @@ class TrainingBuilder(FaultCollector):
     def build(self, network: Network, path: Path | None) -> PlannedTraining | None:
         """The training, or ``None`` with its faults noted."""
         attempt, named, npu = self.attempt, self.entry.npu, None
-        faults = list(whole.misplaced_faults(self.entry, path))
-        if whole.is_whole(self.entry):
-            faults += whole.loop_faults(self.entry, self.plan)
+        faults = [*self._step_faults(path)]
         for fault in faults:
             self.note(fault, dotted_key(fault.path))
         if faults:
@@ -101,6 +99,15 @@ class TrainingBuilder(FaultCollector):
         if workload is None:
             return None
         return attempt(("parallelism",), self._training, network, communicators, workload, npu)
+
+    def _step_faults(self, path: Path | None) -> Iterator[Fault]:
+        """Keys that do not go with the kind of step, or what is wrong with the workload's file."""
+        try:
+            yield from whole.misplaced_faults(self.entry, path)
+        except SpecError as error:
+            yield from error.faults
+        if whole.is_whole(self.entry):
+            yield from whole.loop_faults(self.entry, self.plan)
 
     def _whole(self, network: Network, path: Path) -> PlannedTraining:
         """The step of a whole model.

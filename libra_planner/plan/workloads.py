@@ -75,6 +75,20 @@ def load_transformer(path: Path) -> Transformer:
     return transformer(path.stem, transformer_spec(path).architecture)
 
 
+def transformer_of(path: Path) -> Transformer | None:
+    """The shape in a workload file; ``None`` for one of another kind.
+
+    Raises
+    ------
+    SpecError
+        For a file that is not a workload.
+    """
+    spec = _spec(path, read_text(path))
+    if not isinstance(spec, models.TransformerSpec):
+        return None
+    return transformer(path.stem, spec.architecture)
+
+
 def transformer_spec(path: Path) -> models.TransformerSpec:
     """What a workload file says of a transformer; errors as :func:`load_transformer`."""
     spec = _spec(path, read_text(path))

@@ -323,8 +323,9 @@ class Candidate:
     @cached_property
     def rewired(self) -> Rewired | None:
         """Its rails wired otherwise for less; ``None`` under ``prices: bill`` (not an option)."""
-        own = self.proposal
-        return rewired(self.bought, own.shop) if own.problem.prices.choice is None else None
+        own, problem = self.proposal, self.proposal.problem
+        is_option = problem.prices.choice is not None
+        return None if is_option else rewired(self.bought, own.shop, problem.text.rules)
 
     @property
     def injected_Bps(self) -> float:

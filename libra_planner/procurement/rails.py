@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Iterator
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -88,7 +91,7 @@ def _wirings(design: RealizedDesign) -> list[tuple[str, int]]:
     return [(one.wiring, one.n_planes) if one else ("", 0) for one in found]
 
 
-def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
+def rewired(bought: Purchase, shop: FabricShop, rules: Sequence[str] = ()) -> Rewired | None:
     """The cheapest other wiring of the rails, where it is a hundredth cheaper.
 
     Rails whose leaves have spines of their own or share them, and rails of one switch, which need
@@ -100,12 +103,13 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
     ----------
     bought : the design from whole ports.
     shop : whose prices count.
+    rules : of the plan, as it says them.
     """
     if len(bought.design.topology.stacks) > 1 or not any(bought.scale_out):
         return None
     own = stack_bill(bought, shop)
     found = []
-    for what, settings, end, other in _others(bought, shop.parts):
+    for what, settings, end, other in _others(bought, shop.parts, rules):
         bill = stack_bill(other, shop)
         if not own.missing and not bill.missing:
             saved_usd = own.total_usd - bill.total_usd
@@ -117,14 +121,14 @@ def rewired(bought: Purchase, shop: FabricShop) -> Rewired | None:
 _Other: TypeAlias = tuple[str, Iterable[str], str, Purchase]
 
 
-def _others(bought: Purchase, parts: Parts) -> Iterator[_Other]:
+def _others(bought: Purchase, parts: Parts, rules: Sequence[str]) -> Iterator[_Other]:
     """Other wirings, what makes them of the plan, what comes with that, and what they buy."""
     first = _first(bought.design)
     settings = bought.design.dimensions[first].settings
     if settings is None or settings.wiring not in _OTHER or not bought.scale_out[first]:
         return
     if bought.design.topology.stacks:
-        yield from _of_a_stack(bought, settings, parts)
+        yield from _of_a_stack(bought, settings, parts, rules)
     if planes := _planes(bought.design, settings, parts):
         whole = _whole_rails(bought.design, planes, parts)
         n, nic_Bps = planes.n_planes, planes.port_speed_Bps or 0.0
@@ -134,13 +138,15 @@ def _others(bought: Purchase, parts: Parts) -> Iterator[_Other]:
             links = [f"fabric.realization.{key}" for key in keys]
             yield (
                 f"{n} networks of one switch each for every rail, without spines,",
-                [*_settings(bought.design, whole), *links],
-                f"{_gone(bought.design)}; {_nics_text(planes, parts)}",
+                [*_settings(bought.design, whole), *links, *_kept(bought.design, rules)],
+                f"; {_nics_text(planes, parts)}",
                 _merged(bought, whole),
             )
 
 
-def _of_a_stack(bought: Purchase, settings: SwitchSettings, parts: Parts) -> Iterator[_Other]:
+def _of_a_stack(
+    bought: Purchase, settings: SwitchSettings, parts: Parts, rules: Sequence[str]
+) -> Iterator[_Other]:
     """Other spines of a stack's rails, and none."""
     design = bought.design
     wiring = _OTHER[settings.wiring]
@@ -153,8 +159,8 @@ def _of_a_stack(bought: Purchase, settings: SwitchSettings, parts: Parts) -> Ite
     if whole is not None:
         yield (
             "rails of one switch each, without spines,",
-            _settings(design, whole),
-            f"{_gone(design)}; rails share no switch then",
+            [*_settings(design, whole), *_kept(design, rules)],
+            "; rails share no switch then",
             _merged(bought, whole),
         )
 
@@ -177,14 +183,21 @@ def _option(setting: str) -> str:
     >>> _option("fabric.realization.planes=2"), _option("fabric.topology=SW(8)_SW(4)")
     ('--set fabric.realization.planes=2', '--set "fabric.topology=SW(8)_SW(4)"')
     """
+    if '"' in setting:
+        return f"--set {shlex.quote(setting)}"
     return f'--set "{setting}"' if set(setting) & {*" ()[]"} else f"--set {setting}"
 
 
-def _gone(design: RealizedDesign) -> str:
-    """Of which tiers a plan may have no rules then; empty where none is gone."""
-    names = zip(design.topology.tiers, design.topology.labels, strict=True)
-    gone = " and ".join([tier or label for tier, label in names][_first(design) + 1 :])
-    return f", and no rule on {gone}" if gone else ""
+def _kept(design: RealizedDesign, rules: Sequence[str]) -> Iterator[str]:
+    """What leaves a plan the rules which speak of no tier that is gone then."""
+    names = [*zip(design.topology.tiers, design.topology.labels, strict=True)]
+    gone = {name for pair in names[_first(design) + 1 :] for name in pair}
+    kept = [rule for rule in rules if gone.isdisjoint(_WORD.findall(rule))]
+    if len(kept) < len(rules):
+        yield f"constraints={json.dumps(kept, ensure_ascii=False)}"
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def _planes(design: RealizedDesign, own: SwitchSettings, parts: Parts) -> SwitchSettings | None:

@@ -84,6 +84,36 @@ def test_equal_groups_fill_the_leaves_and_a_near_count_is_told(run) -> None:
     assert "nodes" not in even.err
 
 
+_KEPT = """ --set 'constraints=["leaf == 50 GB/s"]'"""
+"""The rules that stay where a network has no spines."""
+
+
+@pytest.mark.parametrize("more", ["--taper 1", "--taper 3", "--taper 2:1", "--taper open"])
+def test_the_options_of_a_cheaper_wiring_work_as_they_are_printed(run, more: str) -> None:
+    assert run("init", *MODEL, "--npus", "512", *more.split()).code == 0
+    degrees = ("--set", "parallelism={tp: 4, dp: 128}")
+    [note] = [
+        one
+        for one in run("optimize", "plan.yaml", *degrees, "--json").payload["notes"]
+        if "have the same bandwidths" in one
+    ]
+    given = (*degrees, *shlex.split(note.partition(" (")[2].partition(";")[0]))
+    found = run("optimize", "plan.yaml", *given, "--json").payload
+    assert len(found["bandwidth_GBps"]) == 2
+    own = run("evaluate", "plan.yaml", *given, "--bandwidth", "450,50", "--json").payload
+    assert own["step_time_s"] == pytest.approx(found["step_time_s"], rel=1e-9)
+    for command in (("check", "--policy", "spray"), ("report", "-o", "out"), ("pareto",)):
+        assert run(command[0], "plan.yaml", *given, *command[1:]).code == 0
+    plan = Path("plan.yaml").read_text()
+    if "open" not in more:
+        assert "; rails share no switch then), or: init --wiring rail_only" in plan
+        wired = ("--wiring", "rail_only", *more.split(), "--force")
+        assert run("init", *MODEL, "--npus", "512", *wired).code == 0
+        other = run("optimize", "plan.yaml", *degrees, "--json").payload
+        assert other["bandwidth_GBps"] == found["bandwidth_GBps"]
+        assert "init --wiring" not in Path("plan.yaml").read_text()
+
+
 def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
     """64 nodes: 16 leaves and 8 spines of 64 ports, or one switch for each of 8 rails.
 
@@ -93,7 +123,7 @@ def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
     assert run("init", *MODEL, "--npus", "512").code == 0
     said = '--set "fabric.topology=SW(8)_SW(64)" --set "fabric.tiers=[node, leaf]"'
     words = f"rails of one switch each, without spines, have the same bandwidths for $1.87M less, $1.38M of switches, cables and optics in place of $3.26M ({said}"
-    assert f"# {words}, and no rule on spine" in Path("plan.yaml").read_text()
+    assert f"# {words}{_KEPT}; rails share" in Path("plan.yaml").read_text()
     degrees = ("--set", "parallelism={tp: 4, dp: 128}")
     own = run("optimize", "plan.yaml", *degrees, "--json").payload
     assert any(words in note for note in own["notes"])
@@ -104,14 +134,15 @@ def test_a_cheaper_wiring_of_the_rails_is_named_and_its_edit_holds(run) -> None:
     edit = ("--set", "fabric.realization.wiring=rail_only")
     told = run("init", *MODEL, "--npus", "1160", "--force")
     assert (
-        f"$8.09M of switches, cables and optics in place of $8.38M ({shlex.join(edit)})" in told.err
+        f"$8.09M of switches, cables and optics in place of $8.38M ({shlex.join(edit)})"
+        ", or: init --wiring rail_only." in told.err
     )
     apart = ("--set", "parallelism={tp: 4, dp: 290}", "--policy", "spray")
     for more, n in (((), 40 + 29), (edit, 40 + 8 * 3)):
         assert f"training network: {n} switches" in run("check", "plan.yaml", *apart, *more).out
     large = '--set "fabric.topology=SW(8)_SW(128)" --set "fabric.tiers=[node, leaf]"'
     large += " --set fabric.realization.switch_radix=128"
-    assert f"{large}, and no rule on spine" in run("init", *MODEL, "--npus", "1024", "--force").err
+    assert f"{large}{_KEPT}; rails share" in run("init", *MODEL, "--npus", "1024", "--force").err
     apart = ("--set", "parallelism={tp: 4, dp: 256}", "--policy", "spray")
     edit = (*shlex.split(large), "--set", "constraints=[leaf == 50 GB/s]")
     for more, n in (((), 32 + 16), (edit, 8)):
@@ -402,6 +433,7 @@ def test_questions_are_asked_again_until_they_are_answered(run, monkeypatch) -> 
         ("--model gpt3 --npu h100-sxm --npus 64 --nic 400Mbps", "--nic: got 400Mbps: 0.4 Gbit/s, expected a NIC of 1 Gbit/s or more; write e.g. 400Gbps"),
         ("--model gpt3 --npu tpu --npus 64", "--npu: got 'tpu', expected one of 3 NPUs"),
         ("--model gpt3 --npu h100-sxm --npus 64 --taper 0.5", "--taper: got '0.5'"),
+        ("--model gpt3 --npu h100-sxm --npus 2048 --taper 400", "beyond 16:1 a leaf of 16 nodes has less than one link up; write 2 for 2:1"),
         ("--model gpt3 --npu h100-sxm --npus 64 --prices q.txt", "expected a CSV file"),
         ("--model gpt3 --npu h100-sxm --npus 64 --workload plan.yaml", "expected a file of its own"),
         ("--model gpt3 --npu h100-sxm --npus 64 --workload own.txt", "expected a YAML file"),
@@ -414,6 +446,22 @@ def test_what_cannot_be_planned_is_refused(flags: str, message: str, run) -> Non
     assert message in result.err
     assert result.err.count("\n") == 1
     assert not list(Path().iterdir())
+
+
+def test_answers_that_slipped_by_one_question_are_asked_again(run, monkeypatch) -> None:
+    """A speed where the taper is asked, and a NIC that nobody sells."""
+    answers = ("llama3-8b", "no", "h100-sxm", "2048", "40Gbps", "400Gbps", "400", "17", "2", "")
+    monkeypatch.setattr(sys, "stdin", _Terminal("\n".join(answers) + "\n"))
+    done = run("init")
+    assert done.code == 0, done.err
+    assert "--nic: No price book sells a NIC of 40 Gbit/s, but 100, 200, 400 and 800:" in done.err
+    for wrong in ("400", "17"):
+        assert f"--taper: got '{wrong}', expected a taper from 1 to 16: links down" in done.err
+    assert done.err.count("Taper at the spines") == 3
+    assert done.err.count("Speed of the NIC") == 2
+    text = Path("plan.yaml").read_text()
+    assert "leaf == 50 GB/s" in text
+    assert "taper(spine) == 2 " in text
 
 
 def test_files_are_written_over_only_by_force(run) -> None:

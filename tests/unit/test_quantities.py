@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -133,3 +134,48 @@ def test_the_totals_of_a_plan_are_those_of_bandwidth(unit: str) -> None:
     assert quantity.units[quantity.unit] == quantity.unit_factor
     evaluation = evaluate(problem, np.full(4, 1e9))
     assert all(one.unit in ("GB/s", "$", "s") for one in evaluation.violated)
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        ("init --model llama3-8b --npu h100-sxm --npus 64 --nic {} -o -", "400Gbps", "400G"),
+        ("fabric --hosts 64 --nic {} --json", "400Gbps", "400G"),
+        ("fabric --hosts 64 --nic 400Gbps --port {} --json", "800Gbps", "800G"),
+        ("check 0e_rails_2to1 --set fabric.realization.port_speed={} --json", "400Gbps", "400G"),
+        (
+            "collective --system h100-sxm --kind all-reduce --size 1GiB --nodes 4 --nics {}",
+            "8x400Gbps",
+            "8x400G",
+        ),
+    ],
+)
+def test_ports_are_named_as_the_trade_names_them(
+    run: Run, command: str, old: str, new: str
+) -> None:
+    """400G is a port of 400 Gbit/s."""
+    asked, meant = (run(*command.format(one).split()) for one in (new, old))
+    assert asked.code == meant.code == 0, asked.err
+    assert asked.out == meant.out.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "fabric --hosts 64 --nic 400GB",
+            "--nic: got '400GB', a size, expected the speed of a port, which is in Gbit/s; "
+            "write 400Gbps",
+        ),
+        (
+            "evaluate 0e_rails_2to1 --set 'fabric.link_options={leaf: [50 G]}' --bandwidth 450,50,25",
+            "got the unit 'G', expected GB/s or Gbit/s; write 50 Gbit/s for bits or 50 GB/s",
+        ),
+    ],
+)
+def test_sizes_are_no_speeds_and_bandwidths_have_no_short_names(
+    run: Run, command: str, told: str
+) -> None:
+    found = run(*shlex.split(command))
+    assert found.code == 2
+    assert told in found.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from libra_planner.plan.models import NpuSpec
 from libra_planner.plan.workloads import PlanSettings, load_transformer, load_workload
 from libra_planner.workload.operations import Phase
 from libra_planner.workload.transformer import Transformer
+from tests.conftest import Outcome
 
 BUNDLED = Path(__file__).parents[2] / "workloads"
 NPU = NpuSpec(peak_TFLOPps=100.0, efficiency_fraction=0.5)
@@ -127,3 +129,48 @@ def test_all_that_a_table_does_not_take_is_told_at_once(tmp_path: Path) -> None:
         load_workload(path, PlanSettings(1, 4, 8, NPU))
     assert [fault.fix for fault in caught.value.faults] == ["remove global_batch", "remove npu"]
     assert load_workload(path, PlanSettings(1, 4)).operations
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("n_layers: 32", "n_layer: 32", r"architecture\.n_layer: .* did you mean n_layers\?"),
+        ("kv_heads: 8", "kv_heads: 5", "got kv_heads 5 for 32 heads, expected a divisor"),
+        ("hidden: 4096", "hidden: 4k", "architecture.hidden: got '4k', expected a whole number"),
+        ("  vocabulary: 128256", "  widht: 1", "architecture.widht: got the unknown key 'widht'"),
+        (
+            "  # experts:",
+            "  experts: {n: 8, topk: 200, width: 64}  #",
+            "got topk 200 of 8 experts, expected at most 8",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("parallelism=auto",),
+        ("parallelism={tp: 8, dp: 8}",),
+        ("parallelism={tp: 8, dp: 8, pp: 1}", "npu={name: h100-sxm, efficiency_fraction: 0.4}"),
+    ],
+)
+def test_a_fault_of_an_own_model_is_told_whatever_the_plan_says(
+    tmp_path: Path,
+    run: Callable[..., Outcome],
+    old: str,
+    new: str,
+    told: str,
+    settings: tuple[str, ...],
+) -> None:
+    plan, own = tmp_path / "plan.yaml", tmp_path / "own.yaml"
+    asked = "--model", "llama3-8b", "--npu", "h100-sxm", "--npus", "64", "--nic", "400Gbps"
+    assert run("init", *asked, "--workload", own, "-o", plan).code == 0
+    text = own.read_text()
+    assert old in text
+    own.write_text(text.replace(old, new, 1))
+    given = [part for one in settings for part in ("--set", one)]
+    for command in ("optimize", "search", "check", "pareto", "report"):
+        found = run(command, plan, *given, *(("-o", tmp_path / "r") if command == "report" else ()))
+        assert found.code == 2
+        assert re.search(rf"^{own}:\d+:\d+: .*{told}", found.err, re.M), found.err
+        assert "no whole transformer" not in found.err

@@ -26,7 +26,7 @@ from libra_planner.fabric.cluster import (
 )
 from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, TOP_OF_RACK
 from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
-from libra_planner.plan.options import nic_bytes_per_s, speed_bytes_per_s
+from libra_planner.plan.options import nic_bytes_per_s, port_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
 from libra_planner.procurement.bill import MEDIA, NIC, SWITCH, Bill
 from libra_planner.procurement.cluster import PART, cluster_bill
@@ -300,7 +300,7 @@ def _priced(
 
 
 def _speed(
-    text: str | None, flag: str, read: Callable[[str], float] = speed_bytes_per_s
+    text: str | None, flag: str, read: Callable[[str], float] = port_bytes_per_s
 ) -> float | None:
     if text is None:
         return None

@@ -14,6 +14,7 @@ from libra_planner.cli.streams import PROGRAM, say, tell_kept
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.files import STDOUT, refuse_existing, write_files, write_text
+from libra_planner.inputs.first.nics import unsold_words
 from libra_planner.inputs.first.plan import (
     OPEN,
     FirstPlan,
@@ -51,6 +52,7 @@ class _Question:
     check : raises for a wrong answer; from the answers before and this one.
     is_needed : whether a plan cannot do without.
     is_asked : whether the answers before leave it open.
+    doubt : why an answer that holds is asked for again; only a flag takes it. Empty for nothing.
     """
 
     flag: str
@@ -59,6 +61,7 @@ class _Question:
     check: Callable[[Answers, str], object]
     is_needed: bool = False
     is_asked: Callable[[Answers], bool] = lambda _: True
+    doubt: Callable[[Answers, str], str] = lambda *_: ""
 
 
 _NO = "no"
@@ -119,6 +122,7 @@ _QUESTIONS = (
         "Speed of the NIC of an NPU",
         lambda given: _usual_nic(given["--npu"]),
         lambda given, text: nic_Bps(npu_choice(given["--npu"]), text),
+        doubt=lambda given, text: unsold_words(nic_Bps(npu_choice(given["--npu"]), text)),
     ),
     _Question(
         "--taper",
@@ -199,7 +203,13 @@ def _answer(question: _Question, answers: Answers, usual: str) -> str:
         text = line.strip() or usual
         try:
             _check(question, answers, text)
-            return text
+            doubt = question.doubt(answers, text)
+            if not doubt:
+                return text
+            say(
+                (f"{question.flag}: {doubt} If you mean it, give it as {question.flag}.",),
+                sys.stderr,
+            )
         except SpecError as error:
             say(str(error).splitlines(), sys.stderr)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.cluster import MOST_TAPER
+from libra_planner.fabric.cluster import RAIL_ONLY
 from libra_planner.fabric.scale_up import MESH, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.inputs.first.groups import near_count
@@ -47,6 +47,8 @@ _OF_EXPERTS = (8192, 16384)
 _COMMENTS_AT = 44
 OPEN = "open"
 """Taper that ``optimize`` chooses, by performance per cost."""
+_MOST_ASKED = float(_FEWEST_PER_LEAF)
+"""Largest taper of a first plan: a leaf of the fewest nodes then has one link up for each rail."""
 _MOST_CHOSEN = 8.0
 """Largest taper that it chooses from."""
 _PLAIN = re.compile(r"[A-Za-z./_][\w./-]*")
@@ -174,8 +176,12 @@ def taper_of(text: str) -> float | None:
         taper = float(taper_digits(text))
     except ValueError:
         taper = 0.0
-    if not 1 <= taper <= MOST_TAPER:
-        expected = f"expected a taper from 1 to {MOST_TAPER:g}: links down over links up"
+    if not 1 <= taper <= _MOST_ASKED:
+        why = (
+            f"beyond {_MOST_ASKED:g}:1 a leaf of {_FEWEST_PER_LEAF} nodes has less than one link up"
+        )
+        within = f"expected a taper from 1 to {_MOST_ASKED:g}: links down over links up"
+        expected = f"{within}; {why}" if taper > _MOST_ASKED else within
         fix = f"write 2 for 2:1, or {OPEN} to let optimize choose"
         raise SpecError(Fault(f"got {text!r}", expected, fix))
     return taper
@@ -485,9 +491,13 @@ class FirstPlan:
             return self
         is_clos = self.wiring.key == TOP_OF_RACK
         near = None if is_clos else near_count(bought, shop)
-        other = rewired(bought, shop)
+        other, apart = rewired(bought, shop, self.rules), replace(self, asked_wiring=RAIL_ONLY)
         words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
-        return replace(self, near_words=words, wiring_words=other.text if other else "")
+        wiring = other.text if other else ""
+        is_asked = self.asked_wiring == RAIL_ONLY
+        if other and str(other.design.topology) == apart.topology and not is_asked:
+            wiring += f", or: init --wiring {RAIL_ONLY}"
+        return replace(self, near_words=words, wiring_words=wiring)
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""

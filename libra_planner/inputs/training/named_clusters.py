@@ -12,7 +12,7 @@ from pydantic import Field
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.files import read_text
 from libra_planner.inputs.training.clusters import Nics
-from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.options import port_bytes_per_s
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.reading.models import Model, Text, validated
@@ -98,4 +98,4 @@ def nics_Bps(text: str) -> float:
     if match is None or not int(match[1]):
         expected = "expected a number of NICs and their speed"
         raise SpecError(Fault(f"got {text!r}", expected, "write e.g. 8x400Gbps"))
-    return int(match[1]) * speed_bytes_per_s(match[2])
+    return int(match[1]) * port_bytes_per_s(match[2])

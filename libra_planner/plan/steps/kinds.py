@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import DataNotFound, Fault, SpecError
 from libra_planner.plan import models, prices
-from libra_planner.plan.workloads import load_transformer
+from libra_planner.plan.workloads import transformer_of
 from libra_planner.reading import bundled
 
 _OF_LIBRA = "-libra"
@@ -17,11 +17,15 @@ SHARE = 0.4
 
 
 def can_be_whole(path: Path) -> bool:
-    """Whether a workload file is a transformer with embedding and logits."""
-    try:
-        return load_transformer(path).has_logits
-    except SpecError:
-        return False
+    """Whether a workload file is a transformer with embedding and logits.
+
+    Raises
+    ------
+    SpecError
+        For a file that is missing, or wrong in itself: nobody knows what it would be.
+    """
+    shape = transformer_of(path)
+    return shape is not None and shape.has_logits
 
 
 def whole_model_like(path: Path) -> str:
@@ -44,13 +48,22 @@ def unsearchable(spec: models.PlanSpec, beside: Path) -> Iterator[Fault]:
         is_named = isinstance(npu, prices.NamedNpuSpec)
         got = got if npu is None or is_named else "got an NPU without a name"
         yield Fault(got, expected, f"write npu: {npu_name(spec)}", "npu")
-    try:
-        path = bundled.resolve("workloads", spec.workload, beside)
-    except SpecError:  # The plan itself tells it.
-        return
-    if path.exists() and not can_be_whole(path):
-        fix = f"name a whole model, such as 'workload: {whole_model_like(path)}'"
-        yield Fault(f"got {path.stem}, no whole transformer", expected, fix, "workload")
+    yield from _part_faults(spec, beside, expected)
     if spec.training_loop is not None:
         without = "expected none: a search hides what overlap says"
         yield Fault("got a training_loop", without, "remove it", "training_loop")
+
+
+def _part_faults(spec: models.PlanSpec, beside: Path, expected: str) -> Iterator[Fault]:
+    """A workload that is no whole model; of a file that is wrong, what is wrong with it."""
+    try:
+        path = bundled.resolve("workloads", spec.workload, beside)
+        is_whole = can_be_whole(path)
+    except DataNotFound:  # The plan tells it, at its own line.
+        return
+    except SpecError as error:
+        yield from error.faults
+        return
+    if not is_whole:
+        fix = f"name a whole model, such as 'workload: {whole_model_like(path)}'"
+        yield Fault(f"got {path.stem}, no whole transformer", expected, fix, "workload")

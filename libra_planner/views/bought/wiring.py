@@ -40,7 +40,7 @@ def _notes(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[
 
     try:
         bills, purchase = built(problem, bandwidth_bytes_per_s)
-        found = rewired(purchase, bills.shop(problem))
+        found = rewired(purchase, bills.shop(problem), problem.text.rules)
     except SpecError:
         return ()  # What cannot be built is told elsewhere.
     return (found.text,) if found else ()
