@@ -280,8 +280,9 @@ def unchecked_text(comparison: Comparison) -> str:
     one = comparison.candidates[comparison.chosen]
     does = "may reverse this" if len(comparison.candidates) > 1 else "may take longer"
     check = f": routing by hash (ECMP) {does}; add --check ecmp"
-    if one.proposal.swept_check:
-        check = f"; the check of its sweep is told below; add {one.proposal.swept_check.options}"
+    if swept := one.proposal.swept_check:
+        model = f"the step time of {one.letter} is by the plan's model"
+        return f"{model}; its sweep checked it on its links, as told below: add {swept.options}"
     return f"the step time of {one.letter} is not checked on its links yet{check}"
 
 

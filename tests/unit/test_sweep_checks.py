@@ -227,13 +227,13 @@ def test_a_report_of_a_row_says_what_its_sweep_found(
     design = f"{directory}:{row['row']}"
     said = run("report", design, "--allow-missing", "-o", tmp_path / "report").out
     time_s = format_time(row["effective_step_time_s"])
-    assert "Not checked on its links yet" not in said
+    assert "not checked on its links yet" not in said
     assert f"on the links: A {time_s} a step" in " ".join(said.split())
     assert "add --check ecmp --seeds 3." in " ".join(said.split())
     other = run(
         "report", design, "--set", "global_batch=512", "--allow-missing", "-o", tmp_path / "r"
     )
-    assert "Not checked on its links yet" in other.out  # Of another plan than the sweep's.
+    assert "not checked on its links yet" in other.out  # Of another plan than the sweep's.
 
 
 def beats(one: Row, other: Row, names: tuple[str, ...]) -> bool:
