@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -441,7 +441,7 @@ class _PartsReader(FaultCollector):
     def _part(self, name: str, spec: PartSpec) -> bill.Part:
         key, includes = ("parts", name), bill.Includes()
         price = self.attempt((*key, "price", "currency"), self._price, spec.price)
-        speed_Bps = self._speed((*key, "port_speed"), spec.port_speed, port_bytes_per_s)
+        speed_Bps = self._speed((*key, "port_speed"), spec.port_speed)
         if spec.includes is not None:
             scale_up_Bps = self._speed((*key, "includes", "scale_up"), spec.includes.scale_up)
             nics, n_racks = tuple(spec.includes.nics.items()), spec.includes.n_racks
@@ -449,9 +449,8 @@ class _PartsReader(FaultCollector):
         own = {"price": price, "port_speed_Bps": speed_Bps, "includes": includes}
         return bill.Part(name, **core_fields(spec, bill.Part) | own)
 
-    def _speed(
-        self, key: Key, text: str | None, read: Callable[[str], float] = speed_bytes_per_s
-    ) -> float:
+    def _speed(self, key: Key, text: str | None) -> float:
+        read = port_bytes_per_s if key[-1] == "port_speed" else speed_bytes_per_s
         return 0.0 if text is None else self.attempt(key, read, text) or 0.0
 
     def _price(self, spec: PartPriceSpec | None) -> bill.Price | None:
@@ -486,7 +485,7 @@ class _PartsReader(FaultCollector):
         sides = []
         for name in ("frontend", "storage"):
             side = getattr(spec, name)
-            speed_Bps = self._speed((*key, name, "port_speed"), side.port_speed, port_bytes_per_s)
+            speed_Bps = self._speed((*key, name, "port_speed"), side.port_speed)
             own = core_fields(side, bill.SideNetwork)
             sides.append(bill.SideNetwork(name=name, port_speed_Bps=speed_Bps, **own))
         if npu is None or server is None or rack is None:
