@@ -221,12 +221,15 @@ class SideNetworkSpec(Model):
     port_speed : Bandwidth of each port, one direction, such as 200 Gbps.
     switch_radix : Ports of a switch.
     oversubscription : Bandwidth of a leaf's servers over that of its uplinks; 4 is 4:1.
+    n_reserved : Positions on the leaves that stay free of servers, for storage systems, head nodes
+        or links to the site.
     """
 
     n_ports_per_server: Annotated[int, Field(ge=0, le=64)] = Field(1, alias="ports_per_server")
     port_speed: Text
     switch_radix: Annotated[int, Field(ge=2, le=1024)] = 64
     oversubscription: Ratio = 1.0
+    n_reserved: Annotated[int, Field(ge=0, le=100_000)] = Field(default=0, alias="reserve")
 
 
 class ElectricitySpec(Model):
@@ -465,11 +468,12 @@ class _PartsReader(FaultCollector):
                 raise SpecError(Fault(f"got {spec.currency!r}", known, fix))
             rate_usd, doubt = Decimal(repr(rate.usd)), rate_doubt(spec.currency, rate.usd)
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
+        exact = bill.to_cents if spec.currency == "USD" else Decimal
         usd, low_usd, high_usd, support_usd = (
-            None if amount is None else bill.to_cents(Decimal(repr(amount)) * rate_usd)
+            None if amount is None else exact(Decimal(repr(amount)) * rate_usd)
             for amount in (spec.amount, spec.low, spec.high, spec.support)
         )
-        if not usd:
+        if usd is None or not bill.to_cents(usd):
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))

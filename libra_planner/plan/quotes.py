@@ -43,10 +43,10 @@ from libra_planner.files import near_path
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
-from libra_planner.reading.meant_numbers import number_fix
+from libra_planner.reading.meant_numbers import number_fix, with_point
 from libra_planner.reading.models import FileModel, Model, PositivePrice, Text, validated
 from libra_planner.reading.overlays import read_catalogue
-from libra_planner.reading.tables import read_table
+from libra_planner.reading.tables import Table, read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
@@ -62,7 +62,7 @@ OFFERED = (
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
-_DAYS, _CSV = "lead_time_days", (".csv", ".txt")
+_DAYS, _RATE, _CSV = "lead_time_days", "rate", (".csv", ".txt")
 _FIXES = {"discount": "write percent off the price, such as 8", "moq": "write whole units"}
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
@@ -313,8 +313,12 @@ def _table(path: Path, unpriced: list[str]) -> Document:
 
     Rows that nobody has filled in yet are left out; their items go to ``unpriced``.
     """
-    table = read_table(path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED, CHOSEN))
+    table = read_table(
+        path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED, CHOSEN), semicolons=True
+    )
     table.check("quotes")
+    if table.delimiter == ";":
+        table = _with_points(table)
     document = Document(str(path), None)
     rows: list[dict[str, Any]] = []
     for row in range(table.n_rows):
@@ -334,6 +338,23 @@ def _table(path: Path, unpriced: list[str]) -> Document:
     return document
 
 
+def _with_points(table: Table) -> Table:
+    """A table with decimal commas, as Excel writes it in many countries, with points."""
+    cells, faults = dict(table.cells), []
+    for name in (name for name in _NUMBERS if name in cells):
+        own = list(map(str.strip, cells[name]))
+        for row, text in enumerate(own):
+            try:
+                own[row] = text.replace(",", ".") if name == _RATE else with_point(text)
+            except ValueError as error:
+                place = Place(table.faults.file, int(table.lines[row]))
+                expected = "expected a number that can be read in one way beside decimal commas"
+                faults.append(Fault(f"got {shown(text)}", expected, str(error), name, place))
+        cells[name] = own
+    refuse(faults)
+    return replace(table, cells=cells)
+
+
 def _cell(name: str, text: str) -> Any:
     return scalar(text) if name in _NUMBERS else text
 
@@ -341,13 +362,14 @@ def _cell(name: str, text: str) -> Any:
 def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
     file, off = os.path.basename(place.file), Decimal(repr(spec.discount or 0)) / 100
     price = float(_to_cents(Decimal(repr(spec.price)) * (1 - off), item))
+    support = float(_to_cents(Decimal(repr(spec.support or 0.0)), item))
     if item == TAX:
         share = float(Decimal(repr(spec.price)) / 100)
         who = (spec.seller, spec.date, spec.valid_until, spec.note)
         return Quote(item, 0.0, *who, tax_fraction=share, file=file, place=place)
     usd, support_usd = (
         float(Decimal(repr(amount or 0)) * Decimal(repr(spec.rate or 1.0)))
-        for amount in (price, spec.support)
+        for amount in (price, support)
     )
     return Quote(
         item,
@@ -359,7 +381,7 @@ def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
         part_number=spec.part_number or "",
         n_lead_days=spec.n_lead_days,
         support_usd=support_usd,
-        support=spec.support or 0.0,
+        support=support,
         currency=spec.currency,
         amount=price,
         list_amount=spec.price if spec.discount else 0.0,

@@ -42,7 +42,7 @@ class Price:
 
     Parameters
     ----------
-    usd : to the cent.
+    usd : to the cent; exact of another currency at its rate, so that orders in it add up.
     confidence : ``published``, ``quoted`` or ``assumed``.
     as_of, source : date, and where it is from.
     low_usd, high_usd : ends of what sources say; ``None`` where the price is all that is known.
@@ -346,7 +346,7 @@ class SideNetwork:
     ----------
     name : such as frontend.
     n_ports_per_server : NICs of a server on it.
-    port_speed_Bps, switch_radix, oversubscription : as in a plan's realization.
+    port_speed_Bps, switch_radix, oversubscription, n_reserved : as in a plan's realization.
     """
 
     name: str
@@ -354,6 +354,7 @@ class SideNetwork:
     port_speed_Bps: float
     switch_radix: int
     oversubscription: float = 1.0
+    n_reserved: int = 0
 
 
 @dataclass(frozen=True)

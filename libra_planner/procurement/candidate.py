@@ -31,6 +31,7 @@ from libra_planner.procurement.bought.bridges import Bridge, bridges
 from libra_planner.procurement.bought.refills import PLAN
 from libra_planner.procurement.bought.server_links import included_faults, server_links
 from libra_planner.procurement.bought.servers import Facility
+from libra_planner.procurement.bought.side_ports import FullNetwork, full_networks
 from libra_planner.procurement.quotes import for_bills
 from libra_planner.procurement.rails import Rewired, rewired
 from libra_planner.procurement.run import Run, training_run
@@ -109,6 +110,7 @@ class Proposal:
     found : by the search for its strategy; ``None`` where the plan says it.
     source : plan and vector, for people.
     plan : its path or name on a command line.
+    options : of the command that optimizes it on its links, such as its settings.
     on_links : how its strategy was taken on the links; ``None`` where it was not.
     swept_check : what its sweep found on its links; ``None`` where it found nothing.
     """
@@ -123,6 +125,7 @@ class Proposal:
     found: SearchResult | None = field(default=None, repr=False)
     source: str = ""
     plan: str = PLAN
+    options: str = ""
     on_links: StrategyOnLinks | None = None
     swept_check: SweptCheck | None = None
 
@@ -310,6 +313,12 @@ class Candidate:
         own, prices = self.proposal, self.proposal.problem.prices
         only_stacks = prices.choice is not None
         return cluster.free_ports(self.bought, own.shop, own.npu, only_stacks=only_stacks)
+
+    @cached_property
+    def full_networks(self) -> tuple[FullNetwork, ...]:
+        """Frontend and storage networks whose leaves have no free port."""
+        own = self.proposal
+        return tuple(full_networks(self.bill, self.bought, own.shop, own.npu))
 
     @cached_property
     def rewired(self) -> Rewired | None:

@@ -288,18 +288,20 @@ class FabricShop:
     def _priced(self, tier: str, part: str, speed_Bps: float, *, n_ends: int = 1) -> Part:
         found = self.book.price(tier, part)
         per_GBps = found.usd_per_GBps
-        usd = bill.to_cents(n_ends * gigabytes_per_s(speed_Bps) * per_GBps)
+        exact_usd = Decimal(repr(float(n_ends * gigabytes_per_s(speed_Bps) * per_GBps)))
         what = f"{tier} {'link' if part == 'link' else 'switch port'}"
         description = (
             f"{what}, {format_bandwidth(speed_Bps)} each way, at ${per_GBps:g} per GB/s"
             f"{' and end' if n_ends > 1 else ''}"
         )
-        price = Price(usd, found.confidence, self.book.as_of, self.book.source)
+        price = Price(bill.to_cents(exact_usd), found.confidence, self.book.as_of, self.book.source)
         if found.quote is not None:
             own = found.quote
             price = replace(price, as_of=own.date, source=own.source, valid_until=own.valid_until)
             price = replace(price, seller=own.seller, currency=own.currency, rate=own.rate)
-            price = replace(price, amount=bill.to_cents(usd / Decimal(repr(own.rate))))
+            rate = Decimal(repr(float(own.rate)))
+            amount = bill.to_cents(exact_usd / rate)
+            price = replace(price, amount=amount, usd=amount * rate)
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 
@@ -466,6 +468,7 @@ def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> It
         switch_radix=network.switch_radix,
         port_speed_Bps=network.port_speed_Bps,
         oversubscription=network.oversubscription,
+        n_reserved=network.n_reserved,
     )
     topology = parse_topology(f"SW({n_hosts})", [network.name])
     speed_Bps = network.n_ports_per_server * network.port_speed_Bps

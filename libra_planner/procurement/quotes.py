@@ -86,14 +86,13 @@ def quoted_part(part: Part, quote: Quote | None) -> Part:
     """A part at its quote; as it is without one."""
     if quote is None:
         return part
-    support_usd = to_cents(quote.support_usd) if quote.support_usd else None
     price = Price(
-        to_cents(quote.usd),
+        quoted_usd(quote),
         QUOTED,
         quote.date,
         quote.source,
         valid_until=quote.valid_until,
-        support_usd=support_usd,
+        support_usd=quoted_support_usd(quote) or None,
         seller=quote.seller,
         currency=quote.currency,
         rate=quote.rate,
@@ -109,6 +108,24 @@ def quoted_part(part: Part, quote: Quote | None) -> Part:
     number, n_days = quote.part_number or part.part_number, quote.n_lead_days
     days = part.n_lead_days if n_days is None else n_days
     return replace(part, price=price, part_number=number, n_lead_days=days)
+
+
+def quoted_usd(quote: Quote) -> Decimal:
+    """What one costs at a quote: to the cent, and of another currency exactly at its rate.
+
+    >>> quoted_usd(Quote("n", 585.104, "A", "d", currency="EUR", amount=504.40, rate=1.16))
+    Decimal('585.104')
+    """
+    return _usd(quote.usd, quote.currency)
+
+
+def quoted_support_usd(quote: Quote) -> Decimal:
+    """What support of one costs at a quote, as exactly."""
+    return _usd(quote.support_usd, quote.currency)
+
+
+def _usd(usd: float, currency: str) -> Decimal:
+    return to_cents(usd) if currency == "USD" else Decimal(repr(float(usd)))
 
 
 def used_quotes(bill: Bill, quotes: Sequence[Quote], used: Sequence[str] = ()) -> list[Quote]:
@@ -172,10 +189,10 @@ def moved_usd(bill: Bill, offer: Quote, counts: Quote) -> Decimal | None:
     if offer is counts or not lines or offer.tier_part is not None or n_bought < (offer.moq or 0):
         return None
     pairs = (
-        (offer.usd, counts.usd, n_bought),
-        (offer.support_usd, counts.support_usd, sum(line.n_units for line in lines)),
+        (quoted_usd, n_bought),
+        (quoted_support_usd, sum(line.n_units for line in lines)),
     )
-    return sum((n * (to_cents(new) - to_cents(old)) for new, old, n in pairs), ZERO)
+    return sum((n * (of(offer) - of(counts)) for of, n in pairs), ZERO)
 
 
 @dataclass(frozen=True)
@@ -239,13 +256,13 @@ class OrderLine:
     @property
     def amount(self) -> Decimal:
         """All units, in the currency of their quote."""
-        return to_cents(self.n_bought * amount_of(self.part))
+        return self.n_bought * amount_of(self.part)
 
     @property
     def support_amount(self) -> Decimal:
         """Their support, in the same."""
         support = self.support
-        return to_cents(support.n_bought * amount_of(support.part)) if support else ZERO
+        return support.n_bought * amount_of(support.part) if support else ZERO
 
 
 @dataclass(frozen=True)

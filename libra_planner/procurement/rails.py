@@ -6,9 +6,10 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import TypeAlias
 
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos
@@ -35,16 +36,28 @@ class Rewired:
     Parameters
     ----------
     what : how they are wired.
-    edit : what makes it of a plan.
+    settings : what makes it of a plan, each as ``--set`` takes it.
+    end : what comes with that, in words.
     usd, saved_usd : switches, cables and optics without NICs; how much less that is.
-    design : its fabric.
+    bought : it, from whole ports.
     """
 
     what: str
-    edit: str
+    settings: tuple[str, ...]
+    end: str
     usd: Decimal
     saved_usd: Decimal
-    design: RealizedDesign
+    bought: Purchase
+
+    @property
+    def design(self) -> RealizedDesign:
+        """Its fabric."""
+        return self.bought.design
+
+    @property
+    def edit(self) -> str:
+        """What makes it of a plan, for a command line, and what comes with it."""
+        return f"{' '.join(map(_option, self.settings))}{self.end}"
 
     def short(self, letter: str = "") -> str:
         """What it saves, of a design of a report, without what makes it of a plan."""
@@ -96,19 +109,20 @@ def rewired(bought: Purchase, shop: FabricShop, rules: Sequence[str] = ()) -> Re
         return None
     own = stack_bill(bought, shop)
     found = []
-    for what, edit, other in _others(bought, shop.parts, rules):
+    for what, settings, end, other in _others(bought, shop.parts, rules):
         bill = stack_bill(other, shop)
         if not own.missing and not bill.missing:
             saved_usd = own.total_usd - bill.total_usd
-            found.append(Rewired(what, edit, bill.total_usd, saved_usd, other.design))
+            found.append(Rewired(what, tuple(settings), end, bill.total_usd, saved_usd, other))
     best = min(found, key=lambda one: one.usd, default=None)
     return best if best and best.saved_usd >= _MATERIAL * own.total_usd else None
 
 
-def _others(
-    bought: Purchase, parts: Parts, rules: Sequence[str]
-) -> Iterator[tuple[str, str, Purchase]]:
-    """Other wirings, what makes them of the plan, and what they buy."""
+_Other: TypeAlias = tuple[str, Iterable[str], str, Purchase]
+
+
+def _others(bought: Purchase, parts: Parts, rules: Sequence[str]) -> Iterator[_Other]:
+    """Other wirings, what makes them of the plan, what comes with that, and what they buy."""
     first = _first(bought.design)
     settings = bought.design.dimensions[first].settings
     if settings is None or settings.wiring not in _OTHER or not bought.scale_out[first]:
@@ -119,20 +133,20 @@ def _others(
         whole = _whole_rails(bought.design, planes, parts)
         n, nic_Bps = planes.n_planes, planes.port_speed_Bps or 0.0
         if whole is not None:
-            keys = [f'"port_speed={format_line_rate(nic_Bps)}"', f"planes={n}"]
+            keys = [f"port_speed={format_line_rate(nic_Bps)}", f"planes={n}"]
             keys += ["nics=auto"] * (settings.n_nics is not None)
-            links = (f"--set {x}" for x in map(_of_links, keys))
-            words = [*_words(bought.design, whole), *links, *_kept(bought.design, rules)]
+            links = [f"fabric.realization.{key}" for key in keys]
             yield (
                 f"{n} networks of one switch each for every rail, without spines,",
-                f"{' '.join(words)}; {_nics_text(planes, parts)}",
+                [*_settings(bought.design, whole), *links, *_kept(bought.design, rules)],
+                f"; {_nics_text(planes, parts)}",
                 _merged(bought, whole),
             )
 
 
 def _of_a_stack(
     bought: Purchase, settings: SwitchSettings, parts: Parts, rules: Sequence[str]
-) -> Iterator[tuple[str, str, Purchase]]:
+) -> Iterator[_Other]:
     """Other spines of a stack's rails, and none."""
     design = bought.design
     wiring = _OTHER[settings.wiring]
@@ -140,46 +154,47 @@ def _of_a_stack(
     if built is not None:
         words = {RAIL: "spines of their own for every rail", RAIL_OPTIMIZED: "spines of all rails"}
         name = RAIL_ONLY if wiring == RAIL else wiring
-        yield words[wiring], f"--set fabric.realization.wiring={name}", _bought(bought, built)
+        yield words[wiring], [f"fabric.realization.wiring={name}"], "", _bought(bought, built)
     whole = _whole_rails(design, settings, parts)
     if whole is not None:
         yield (
             "rails of one switch each, without spines,",
-            f"{' '.join([*_words(design, whole), *_kept(design, rules)])}; "
-            "rails share no switch then",
+            [*_settings(design, whole), *_kept(design, rules)],
+            "; rails share no switch then",
             _merged(bought, whole),
         )
 
 
-def _words(design: RealizedDesign, whole: RealizedDesign) -> Iterator[str]:
-    """Options that make a plan's topology and switches those of rails of one switch each."""
+def _settings(design: RealizedDesign, whole: RealizedDesign) -> Iterator[str]:
+    """What makes a plan's topology and switches those of rails of one switch each."""
     topology, first = whole.topology, _first(design)
     if topology != design.topology:
-        yield f'--set "fabric.topology={topology}"'
+        yield f"fabric.topology={topology}"
         if any(topology.tiers):
-            yield f'--set "fabric.tiers=[{", ".join(map(str, topology.tiers))}]"'
+            yield f"fabric.tiers=[{', '.join(map(str, topology.tiers))}]"
     before, after = (x.realization.switches[first] for x in (design, whole))
     if before and after and before.switch_radix != after.switch_radix:
-        yield f"--set fabric.realization.switch_radix={after.switch_radix}"
+        yield f"fabric.realization.switch_radix={after.switch_radix}"
 
 
-def _of_links(key: str) -> str:
-    """A key of a plan's links, its quote in front.
+def _option(setting: str) -> str:
+    """A setting for a command line, in quotes where a shell needs them.
 
-    >>> _of_links("planes=2"), _of_links('"port_speed=800 Gbps"')
-    ('fabric.realization.planes=2', '"fabric.realization.port_speed=800 Gbps"')
+    >>> _option("fabric.realization.planes=2"), _option("fabric.topology=SW(8)_SW(4)")
+    ('--set fabric.realization.planes=2', '--set "fabric.topology=SW(8)_SW(4)"')
     """
-    quote = '"' if key.startswith('"') else ""
-    return f"{quote}fabric.realization.{key.removeprefix(quote)}"
+    if '"' in setting:
+        return f"--set {shlex.quote(setting)}"
+    return f'--set "{setting}"' if set(setting) & {*" ()[]"} else f"--set {setting}"
 
 
 def _kept(design: RealizedDesign, rules: Sequence[str]) -> Iterator[str]:
-    """The option that leaves a plan the rules which speak of no tier that is gone then."""
+    """What leaves a plan the rules which speak of no tier that is gone then."""
     names = [*zip(design.topology.tiers, design.topology.labels, strict=True)]
     gone = {name for pair in names[_first(design) + 1 :] for name in pair}
     kept = [rule for rule in rules if gone.isdisjoint(_WORD.findall(rule))]
     if len(kept) < len(rules):
-        yield f"--set {shlex.quote(f'constraints={json.dumps(kept, ensure_ascii=False)}')}"
+        yield f"constraints={json.dumps(kept, ensure_ascii=False)}"
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -422,6 +422,11 @@ class Comparison:
         return sorted(ranked, key=lambda i: bool(self.candidates[i].behind_text))
 
     @property
+    def ordered(self) -> list[Candidate]:
+        """The designs themselves in that order: that of every table."""
+        return [self.candidates[i] for i in self.order]
+
+    @property
     def eligible(self) -> list[int]:
         """Those of :attr:`order` that keep their rules and can be bought; all where none does."""
         kept = [i for i in self.order if not self.candidates[i].behind_text]

@@ -51,6 +51,10 @@ def blocked(comparison: Comparison) -> tuple[str, ...]:
         f"{one.letter} breaks {' and '.join(broken_texts(one))} of its plan": bool(
             one.evaluation.violated
         ),
+        **{
+            f"the whole ports of {one.letter} break {x.rule} ({x.amount}) of its plan": True
+            for x in one.built_beyond
+        },
         f"the model of {one.letter} does not fit its NPUs": any(x.fits is False for x in memories),
         f"no rack powers a server of {one.letter}": not one.facility.n_servers_per_rack,
     }
@@ -261,9 +265,6 @@ def open_points(comparison: Comparison, *, is_brief: bool = False) -> Iterator[s
     yield from (f"{quote.item}: {quote.seller} {quote.unlike}" for quote in own if quote.unlike)
     if text := without_end(own, one.proposal.shop.quotes):
         yield text
-    yield from (
-        f"the whole ports of {one.letter} break {x.rule} ({x.amount})" for x in one.built_beyond
-    )
     if one.check is None:
         yield unchecked_text(comparison)
     if text := unrouted_text(comparison):
@@ -357,28 +358,27 @@ def cage_texts(one: Candidate) -> Iterator[str]:
     yield from splitter_texts(one.bill)
 
 
-def unrouted_text(comparison: Comparison, among: Collection[int] | None = None) -> str:
-    """Whose open strategies may be beaten on links by others, in words; empty for none.
-
-    Parameters
-    ----------
-    among : designs by index; all by default.
-    """
+def unrouted_text(comparison: Comparison) -> str:
+    """Whose open strategies may be beaten on links by others, and how to find out; or empty."""
     slowed = [
-        (one.letter, one.check.policy.name)
-        for i, one in enumerate(comparison.candidates)
-        if (among is None or i in among)
-        and one.proposal.found is not None
+        one
+        for one in comparison.candidates
+        if one.proposal.found is not None
         and one.check is not None
         and (one.proposal.on_links is None or one.proposal.on_links.n_left)
         and one.step_time_s > one.billed.step_time_s * (1 + SAME_SPEED)
     ]
     if not slowed:
         return ""
-    *most, last = (letter for letter, _ in slowed)
-    whose = f"{', '.join(most)} and {last}" if most else last
-    command = f"libra-planner optimize PLAN --routing {slowed[0][1]}"
-    return f"strategies of {whose} were not all searched on links: {command} may reverse this"
+    whose = joined([one.letter for one in slowed], "and")
+    text = f"strategies of {whose} were not all searched on links"
+    first = next((one for one in slowed if one.proposal.optimized), None)
+    if first is None:
+        return f"{text}: try another one by --set parallelism, as search PLAN lists them"
+    own, result = first.proposal, f"{first.letter.lower()}.json"
+    optimize = " ".join(filter(None, ("libra-planner optimize", own.plan, own.options)))
+    again = f"report {own.plan}@{result} in place of {first.letter}"
+    return f"{text}, another may reverse this: {optimize} --json > {result}, then {again}"
 
 
 def best_sprayed(comparison: Comparison) -> int | None:

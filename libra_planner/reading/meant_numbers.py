@@ -63,6 +63,31 @@ def meant_number(text: str) -> str:
     return f"{_digits(found[1])}.{found[2]}" if found else ""
 
 
+_TWO_READINGS = re.compile(r"([1-9]\d{0,2})[.,](\d{3})", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"(\d{1,3}(?:\.\d{3})+|\d+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})", re.ASCII)
+
+
+def with_point(text: str) -> str:
+    """A number of a file with decimal commas as one with a point; other text as it is.
+
+    A ``ValueError`` says what to write where three digits behind one mark may be thousands.
+
+    >>> with_point("1190,50"), with_point("1.190,5"), with_point("0,125"), with_point("1190.5")
+    ('1190.50', '1190.5', '0.125', '1190.5')
+    >>> with_point("1.190")
+    Traceback (most recent call last):
+    ValueError: write 1190, or 1,19 for the smaller number
+    """
+    if two := _TWO_READINGS.fullmatch(text):
+        small = f"{two[1]},{two[2]}".rstrip("0").rstrip(",")
+        small = small if _TWO_READINGS.fullmatch(small) is None else f"{small}0"
+        raise ValueError(f"write {two[1]}{two[2]}, or {small} for the smaller number")
+    found = _DECIMAL_COMMA.fullmatch(text)
+    if found is None:
+        return text
+    return f"{_digits(found[1])}.{found[2]}" if found[1] else _digits(found[3])
+
+
 def _digits(text: str) -> str:
     """Digits without what groups them."""
     return re.sub(r"\D", "", text)

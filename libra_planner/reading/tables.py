@@ -64,11 +64,13 @@ class Table:
     cells : text of every row by the name of its column.
     lines : line of the file that each row begins on, shape (n_rows,).
     faults : of rows that were left out, to which those of the values are added.
+    delimiter : between its cells; with semicolons a comma is that of a number.
     """
 
     cells: Mapping[str, Sequence[str]] = field(repr=False)
     lines: NDArray[np.int64] = field(repr=False)
     faults: TableFaults = field(repr=False)
+    delimiter: str = ","
 
     @property
     def n_rows(self) -> int:
@@ -130,6 +132,7 @@ def read_table(
     required: Sequence[str],
     optional: Sequence[str] = (),
     spellings: Mapping[str, str] | None = None,
+    semicolons: bool = False,
 ) -> Table:
     """Read a CSV file whose first line names the columns, in any order.
 
@@ -138,6 +141,7 @@ def read_table(
     path : the file. A byte-order mark, any line ends, quotes and blank lines are fine.
     required, optional : columns by name; others are refused.
     spellings : other names of these.
+    semicolons : whether a first line that has them may say that they stand between the cells.
 
     Raises
     ------
@@ -148,6 +152,11 @@ def read_table(
     file = str(path)
     rows = csv_rows(path, most_bytes=MOST_BYTES)
     line, header = next(rows)
+    delimiter = ","
+    if semicolons and sum(name.count(";") for name in header) >= len(header):
+        delimiter = ";"
+        rows = csv_rows(path, most_bytes=MOST_BYTES, delimiter=delimiter)
+        line, header = next(rows)
     columns = [(spellings or {}).get(name.strip(), name.strip()) for name in header]
     _check_columns(columns, required, [*required, *optional], Place(file, line))
     flat: list[str] = []
@@ -162,11 +171,11 @@ def read_table(
     faults, expected = TableFaults(file), f"expected {len(columns)}, as the first line has"
     faults.add(np.array(ragged), lambda i: Fault(got_several(lengths[i], "cell"), expected))
     by_name = {name: flat[i :: len(columns)] for i, name in enumerate(columns)}
-    return Table(by_name, np.array(lines, dtype=np.int64), faults)
+    return Table(by_name, np.array(lines, dtype=np.int64), faults, delimiter)
 
 
 def csv_rows(
-    path: str | Path, *, most_bytes: int = MAX_BYTES, ends: bool = False
+    path: str | Path, *, most_bytes: int = MAX_BYTES, ends: bool = False, delimiter: str = ","
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not blank, each with the line it begins on; a cell may hold line breaks.
 
@@ -174,6 +183,7 @@ def csv_rows(
     ----------
     path, most_bytes : the file, and its largest size.
     ends : whether to give the line that a row ends on instead.
+    delimiter : between the cells of a row.
 
     Raises
     ------
@@ -182,7 +192,7 @@ def csv_rows(
     """
     file, line, n_rows = str(path), 1, 0
     text = read_text(path, most_bytes=most_bytes)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     try:
         for cells in reader:
             if any(cells) and any(map(str.strip, cells)):

@@ -213,11 +213,21 @@ class _Study:
             found=design.found,
             source=design.source,
             plan=near_path(design.shown_plan) if design.is_own_plan else PLAN,
+            options=self._options(design),
             on_links=on_links,
             swept_check=design.swept_check,
         )
         with placed(design.plan, problem, vector=design.text):
             return candidate(proposal, n_tokens=self.n_tokens, policy=self.policy, seeds=self.seeds)
+
+    def _options(self, design: GivenDesign) -> str:
+        """What optimizes its plan on links as this question checks them."""
+        question, opened = self.question, design.opened
+        settings = design.settings if opened is None else opened.settings
+        words = [word for setting in settings for word in _option(setting)]
+        words += ["--routing", question.check] if question.check else []
+        words += ["--seeds", str(question.seeds)] if question.seeds is not None else []
+        return shlex.join(words)
 
     def _ported(self, design: GivenDesign) -> tuple[GivenDesign, StrategyOnLinks | None]:
         """A design with the strategy that is the best on the ports of its bill, if it is open."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
 from libra_planner.errors import PlannerError
 from libra_planner.evaluation import own_links_step_time_s
+from libra_planner.fabric.topology import Topology
 from libra_planner.inputs.bills import Bills
 from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, bought, fastest_alternative
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import Bill, Part
+from libra_planner.procurement.bought.refills import tiers_text
 from libra_planner.procurement.bought.server_links import ServerLinks, server_links
 from libra_planner.procurement.candidate import billed_bandwidth_Bps
+from libra_planner.procurement.cluster import free_ports
+from libra_planner.procurement.rails import rewired
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.spec import Chunk
 from libra_planner.sweeps.template import PlanTemplate
@@ -135,3 +141,68 @@ def _sold_over_run(bill: Bill, problem: Problem) -> Array:
     """Speed of the parts over that at which links run, of every dimension, shape (n_dims,)."""
     faster = {one.dimension: one.sold_Bps / one.speed_Bps for one in bill.faster_parts}
     return np.array([faster.get(label, 1.0) for label in problem.topology.labels])
+
+
+@dataclass(frozen=True)
+class CheaperNetwork:
+    """A network of the same bandwidths as that of a design, for less money.
+
+    Parameters
+    ----------
+    what : how it differs, in words.
+    settings : what makes it of the plan, each as ``--set`` takes it.
+    usd, own_usd : its whole bill, and that of the design.
+    gone : tiers and dimensions of which a plan may have no rules then.
+    """
+
+    what: str
+    settings: tuple[str, ...]
+    usd: float
+    own_usd: float
+    gone: tuple[str, ...]
+
+
+def cheaper_network(plan: OpenedPlan, bandwidth_Bps: Array) -> CheaperNetwork | None:
+    """What a report would say is open for a design: its rails wired otherwise, or fewer switches.
+
+    ``None`` where nothing of equal groups is cheaper, or the design cannot be bought.
+
+    Parameters
+    ----------
+    plan : whose strategy is not left open.
+    bandwidth_Bps : of its design, shape (n_dims,).
+    """
+    try:
+        problem = plan.problem
+        if problem.prices.choice is not None:
+            return None
+        npu, shop = plan.bills.npu(plan.document, plan.beside), plan.bills.shop(problem)
+        own, purchase = _purchased(plan.bills, problem, bandwidth_Bps, npu)
+        if own.missing:
+            return None
+        found = [*_cheaper(purchase, shop, npu)]
+    except PlannerError:
+        return None
+    best = min(found, key=lambda one: one[2], default=None)
+    if best is None or best[2] >= own.total_usd:
+        return None
+    what, settings, usd, topology = best
+    kept, before = {*topology.tiers, *topology.labels}, problem.topology
+    gone = tuple(name for name in (*before.tiers, *before.labels) if name and name not in kept)
+    return CheaperNetwork(what, settings, float(usd), float(own.total_usd), gone)
+
+
+def _cheaper(
+    purchase: lines.Purchase, shop: lines.FabricShop, npu: Part | None
+) -> Iterator[tuple[str, tuple[str, ...], Decimal, Topology]]:
+    """Those networks, with the bill of all parts and their topology."""
+    if other := rewired(purchase, shop):
+        bill = lines.system_bill(other.bought, shop, npu)[0]
+        if not bill.missing:
+            yield other.what.rstrip(","), other.settings, bill.total_usd, other.design.topology
+    free = free_ports(purchase, shop, npu)
+    if free is not None and free.refill is not None and not free.is_unequal:
+        refill = free.refill
+        own = lines.system_bill(purchase, shop, npu)[0].total_usd
+        settings = tuple(one for one in refill.settings if not one.startswith("constraints="))
+        yield tiers_text(refill.n_switches), settings, own - refill.saved_usd, refill.topology

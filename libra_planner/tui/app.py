@@ -149,7 +149,7 @@ class Cockpit(KeysInTurn):
 
     def reread(self) -> None:
         """The plan's values changed: what was computed from them is stale."""
-        for kind in ("optimize", "frontier", "check"):
+        for kind in ("optimize", "frontier", "check", "search"):
             self.workshop.cancel(kind)
         self._show_tabs()
         self.design.show_proof()

@@ -234,6 +234,10 @@ class Prompt(Dialog):
         self.refresh()  # Behind it rows may have changed.
         return wrong
 
+    def tell_again(self) -> None:
+        """What it changes is another by now: tell of what is typed once more."""
+        self._tell(self._value)
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if self._soon is not None:

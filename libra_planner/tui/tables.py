@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.widget import Widget
 from textual.widgets import DataTable
 
 from libra_planner.errors import SpecError
@@ -85,6 +86,7 @@ class RowTable(DataTable[Text]):
         self._names: Sequence[str] = ()
         self._spare: Sequence[int] = ()
         self._has_all, self._filled_width = False, 0
+        self._prompt: Prompt | None = None
 
     def show(
         self,
@@ -105,7 +107,7 @@ class RowTable(DataTable[Text]):
         spare : columns that a narrow table loses, in this order, before others.
         names : other names of the columns, in filters.
         """
-        if list(headers) != self._headers:
+        if self._headers and list(headers) != self._headers:
             self._sorted, self._falls, self._words = None, False, ""
         self._headers, self._texts, self._justified = list(headers), rows, align
         self._keys, self._order, self._spare = rows if keys is None else keys, [], spare
@@ -113,6 +115,8 @@ class RowTable(DataTable[Text]):
         if self._choose_rows(self._words):
             self._words = ""
         self._fill()
+        if self._prompt is not None and self._prompt.is_attached:
+            self._prompt.tell_again()
 
     @property
     def chosen(self) -> int:
@@ -144,12 +148,21 @@ class RowTable(DataTable[Text]):
             heading.append(f"{_GAP}{_LEFT_OUT.format(len(headers) - len(kept))}", "italic")
         heading.append(said, "italic")
         self.clear(columns=True)
+        self._make_room()
         if not headers:
             return
         self.add_column(heading, width=len(heading))
         for cells in shown:
             self.add_row(line(cells))
         self.choose(chosen)
+
+    def on_mount(self) -> None:
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Notes beside a table that has nothing to show may take its room."""
+        if isinstance(self.parent, Widget):
+            self.parent.set_class(not self._headers, "-bare")
 
     def _kept(self, widths: Sequence[int], n_said: int) -> list[int]:
         """Columns that are shown: all that fit, and where some do not, room to say so.
@@ -184,7 +197,10 @@ class RowTable(DataTable[Text]):
         example = self._typed.example
         by = f"an expression such as {example}, or " if example else ""
         hint = f"{by}words that a row has; nothing shows all rows"
-        self.app.push_screen(Prompt("Filter", before, hint=hint, changed=self._filter), done)
+        if not self._headers:
+            hint = "there are no rows yet: the filter is for those that come"
+        self._prompt = Prompt("Filter", before, hint=hint, changed=self._filter)
+        self.app.push_screen(self._prompt, done)
 
     def _filter(self, words: str) -> str:
         """Show the rows that a filter lets through; what is wrong with it, which leaves them."""
@@ -198,6 +214,8 @@ class RowTable(DataTable[Text]):
 
     def _choose_rows(self, words: str) -> str:
         """Which rows a filter lets through; all, or those before, where it is wrong."""
+        if not self._headers:
+            return ""  # It is for rows that come.
         try:
             self._among = self._typed.chosen(words)
         except SpecError as error:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.events import Click, Resize
 from textual.message import Message
 from textual.reactive import Reactive
@@ -60,6 +61,29 @@ class Card(Static):
         n_lines = text.plain.count("\n") + 1
         self.update(text, layout=n_lines != self._n_lines)
         self._n_lines, self._drawn_width = n_lines, width
+
+
+class Notes(VerticalScroll):
+    """What stands beside a table, in a share of its room: Tab and arrows show what is beyond.
+
+    Parameters
+    ----------
+    title : on the line over it; without one there is no line.
+    """
+
+    def __init__(self, *children: Widget, title: str = "", **options: Any) -> None:
+        super().__init__(*children, **options)
+        self._title = title
+        self.set_class(bool(title), "-titled")
+
+    def allow_focus(self) -> bool:
+        """Keys go there only where they show something."""
+        return self.show_vertical_scrollbar
+
+    def watch_show_vertical_scrollbar(self, is_cut: bool) -> None:
+        """Say how the rest is seen."""
+        if self._title:
+            self.border_title = f"{self._title} (Tab, then ↓: the rest)" if is_cut else self._title
 
 
 class Checklist(OptionList):

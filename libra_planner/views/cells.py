@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -81,6 +82,25 @@ def _money(value: int | float | Decimal, sign: str) -> str:
     return f"{text[0]}${text[1:]}" if text[0] in "+-" else f"${text}"
 
 
+def to_decimals(value: int | float | Decimal) -> str:
+    """An amount to the cent, with up to six decimals where a cent is not enough.
+
+    >>> to_decimals(Decimal("585.104")), to_decimals(Decimal("1450.00"))
+    ('585.104', '1450.00')
+    """
+    whole, decimals = f"{value:.6f}".split(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(_CENTS, '0')}"
+
+
+_CENTS = 2
+"""Decimals of a dollar."""
+
+
+def _unit_money(value: int | float | Decimal) -> str:
+    whole, decimals = to_decimals(value).split(".")
+    return f"{_money(int(whole), '')[:-_CENTS]}{decimals}"
+
+
 def _rounded(value: int | float | Decimal, sign: str) -> str:
     """An amount in three digits, from a thousand on: what is assumed is not known to the cent."""
     size = abs(float(value))
@@ -118,6 +138,7 @@ KINDS = {
     TEXT: Kind(lambda value, _: str(value), ""),
     "count": Kind(lambda value, _: f"{value:,d}", "#,##0"),
     "usd": Kind(lambda value, _: _money(value, ""), "$#,##0.00;-$#,##0.00"),
+    "unit_usd": Kind(lambda value, _: _unit_money(value), "$#,##0.00####;-$#,##0.00####"),
     "round_usd": Kind(lambda value, _: _rounded(value, ""), "[>=1000]$#,##0;$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
@@ -139,6 +160,8 @@ KINDS = {
 
 usd = partial(Cell, kind="usd")
 """An amount of money, to the cent."""
+unit_usd = partial(Cell, kind="unit_usd")
+"""A price of one: to the cent, exact where a rate of exchange makes more decimals."""
 delta_usd = partial(Cell, kind="delta_usd")
 """A difference of money."""
 round_usd = partial(Cell, kind="round_usd")
@@ -422,6 +445,7 @@ class Series:
     x, y : cells, as expressions name them: ``[key/r1]`` is column 1 of a table.
     colour : such as ``#0072b2``; empty for what holds up other bars and is not seen.
     label_colour : of the amounts that stand on its columns.
+    sign : of these, where columns are changes, whose amounts stand on white: they may be thin.
     """
 
     name: str
@@ -429,6 +453,7 @@ class Series:
     y: str
     colour: str = ""
     label_colour: str = "#000000"
+    sign: str = ""
 
 
 @dataclass(frozen=True)
@@ -510,6 +535,25 @@ class Section:
         """
         title = (self.points_title,) if self.points_title else ()
         return (*self.lead[:1], *title, *(f"- {text}" for text in self.points), *self.lead[1:])
+
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """Sentences behind the lead's first line that neither brief nor tables of a page say.
+
+        >>> own = {"lead": ("Buy A.", "It costs $1.5. It waits."), "brief": ("It costs $1.5.",)}
+        >>> Section("a", "A", "A", **own).unsaid
+        ('It waits.',)
+        """
+        if not self.brief:
+            return ()
+        said = {one for text in (*self.brief, *self.tabled) for one in _SENTENCE.split(text)}
+        lines = (text for text in self.lead[1:] if text not in self.tabled)
+        left = (" ".join(x for x in _SENTENCE.split(text) if x not in said) for text in lines)
+        return tuple(filter(None, left))
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+"""What stands between two sentences."""
 
 
 @dataclass(frozen=True)

@@ -242,3 +242,30 @@ def test_a_filter_chooses_rows_while_it_is_typed(plan_file: Path) -> None:
         assert table.row_count == n_rows
 
     drive(plan_file, walk)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_letters_behind_a_rule_that_was_added_are_commands(
+    size: tuple[int, int], plan_file: Path
+) -> None:
+    """The u that is to take the rule back is not typed into the field of the next one."""
+
+    async def walk(driver: Driver) -> None:
+        app, before = driver.app, driver.app.session.edits.settings
+        await burst(driver, "a", *"dim1 <= 9 GB/s", "enter")
+        await driver.idle()
+        assert "BROKEN: dim1 <= 9 GB/s" in driver.screen_text()
+        assert "added the rule dim1 <= 9 GB/s; u takes it back" in driver.text("#status")
+        await driver.press("u")
+        await driver.idle()
+        assert app.session.edits.settings == before
+        await burst(driver, "a", *"dim1 <= 8 GB/s", "enter", "u")
+        await driver.idle()
+        assert app.session.edits.settings == before
+        await driver.press("a")
+        await driver.idle()
+        assert isinstance(app.focused, Input)
+        assert app.focused.value == ""
+        assert "Leave" in driver.screen_text().splitlines()[-1]  # Escape, while it is typed.
+
+    drive(plan_file, walk, size)

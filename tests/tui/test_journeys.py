@@ -176,7 +176,10 @@ def test_a_plan_is_written_in_its_tree(plan_file: Path) -> None:
         await driver.press("down", "down", "down", "enter", "enter")
         await driver.idle()
         await driver.pilot.resize_terminal(120, 24)  # Its last line is that of a new rule.
-        await driver.press(*"pod <= 20", "enter")  # Not what is offered: what was typed.
+        assert not isinstance(app.focused, Input)
+        await driver.press("a", *"pod <= 20", "enter")  # Not what is offered: what was typed.
+        await driver.idle()
+        await driver.press("a")
         await driver.idle()
         seen, about = form.scrollable_content_region, form.query_one("#form-about").region
         assert isinstance(app.focused, Input)  # Below the lines of the fault, and in sight.

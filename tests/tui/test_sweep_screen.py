@@ -406,3 +406,40 @@ def test_a_sweep_of_nics_has_their_bills_and_what_to_know_of_them(tmp_path: Path
     said = sweeping.remarks(folder, lambda *_: None)
     assert said.startswith(f"sweep show {folder} --remarks tells all. Remarks: ")
     assert sweeping.remarks(tmp_path, lambda *_: None) == ""
+
+
+@pytest.mark.parametrize("key", ["c", "g"])
+def test_a_key_before_the_plan_is_read_waits_for_the_sweep_to_begin_with(
+    key: str, plan_file: Path
+) -> None:
+    """It used to count the empty text, and its fault stood beside the sweep that came."""
+
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        await driver.press("5")
+        app.open_plan(plan_file.with_name("other.yaml"))
+        await driver.idle()
+        app.pane._plan = None  # As on a screen that has just been made.
+        app.query_one(TextArea).text = ""
+        app.open_plan(plan_file)
+        assert app.session.is_being_read
+        pane = app.query_one(sweep.SweepPane)
+        (pane.action_count if key == "c" else pane.action_run)()
+        assert "being read: then this goes on" in driver.text("#sweep-state")
+        await driver.press("1")  # Also where another screen is seen by then.
+        await driver.idle()
+        said = driver.text("#sweep-state")
+        assert "empty file" not in said
+        assert ("37 designs" in said) if key == "c" else ("done: 37 of 37" in said)
+
+    (plan_file.with_name("other.yaml")).write_text(plan_file.read_text().replace("gpt3", "none"))
+    drive(plan_file, walk)
+
+
+def test_there_is_no_sweep_of_a_plan_with_faults(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("5", "c")
+        assert "no sweep yet (the plan has faults): i types one" in driver.text("#sweep-state")
+
+    plan_file.write_text(plan_file.read_text().replace("gpt3-libra", "none"))
+    drive(plan_file, walk)

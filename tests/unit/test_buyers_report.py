@@ -412,7 +412,7 @@ def test_a_card_of_a_phone_names_every_figure(bought, run) -> None:
     page = Path("r/report.html").read_text()
     table = page.split('id="table-money"')[1].split("</table>")[0]
     row = table.split("Price of everything</th>")[1].split("</tr>")[0]
-    assert re.findall(r'data-label="([^"]*)"', row) == ["A", "B", "B vs A"]
+    assert re.findall(r'data-label="([^"]*)"', row) == ["B", "B vs A", "A"]
     table = page.split('id="table-would-change"')[1].split("</table>")[0]
     assert {"from", "to", "then"} <= {*re.findall(r'data-label="([^"]*)"', table)}
     bill = page.split('id="table-bill-b"')[1].split("</table>")[0]
@@ -625,7 +625,9 @@ def _wired(*saved_usd: int, what: str = "rails") -> SimpleNamespace:
             letter=letter,
             bill=SimpleNamespace(total_usd=usd),
             bought=SimpleNamespace(design=SimpleNamespace(topology=SimpleNamespace(sizes=i))),
-            rewired=Rewired(name, "--set x", usd - saved, Decimal(saved), _UNLIKE)
+            rewired=Rewired(
+                name, ("x",), "", usd - saved, Decimal(saved), SimpleNamespace(design=_UNLIKE)
+            )
             if saved
             else None,
         )

@@ -170,3 +170,17 @@ def test_open_points_are_counted_at_the_headline_and_each_is_said_once(quotes) -
     lines = [*decision_lines(found, [Path("r/report.html")])]
     assert lines[1] == section.points_title
     assert [x for x in lines if x.startswith("- ")] == [f"- {x}" for x in section.short_points]
+
+
+def test_a_page_says_each_sentence_once(quotes) -> None:
+    """The run, the first quote's end and the assumed share stood above and again as bullets."""
+    found = compared_by(*_designs("1:1", "200G 2:1"), *quotes, "--tokens", "15e12")
+    page = documents(found, ("html",))["report.html"]
+    section = decision_section(found)
+    sentences = [one for text in section.brief for one in re.split(r"(?<=\.)\s", text)]
+    heads = ("15 trillion tokens take", "The first quote ends on", "Its 263 racks")
+    told = [one for one in sentences if one.startswith(heads)]
+    assert len(told) >= 2
+    text = re.sub("<[^>]*>", "", page.split('id="decision"')[1].split("</section>")[0])
+    for one in told:
+        assert text.count(one) == 1

@@ -28,6 +28,7 @@ PARTIAL = [
 WHOLE_GROUPS = [
     str(EXAMPLES / "reports" / f"{name}.yaml") for name in ("one_nic", "oversubscribed")
 ]
+_CHECKED = ("--check", "spray", "--set", "algorithms=[default, halving_doubling]")
 OWN_MS = [796.875, 786.176, 779.575]
 
 
@@ -47,8 +48,7 @@ def checked():
 
     A ring leaves a leaf only once: it does not miss the other half.
     """
-    halving = ("--set", "algorithms=[default, halving_doubling]")
-    return _compared(*WHOLE_GROUPS, "--check", "spray", *halving)
+    return _compared(*WHOLE_GROUPS, *_CHECKED)
 
 
 def test_cards_tables_and_chart_follow_own_links(three) -> None:
@@ -219,3 +219,16 @@ def test_without_partial_groups_the_model_ranks() -> None:
     assert (found.ranking.ranked_by, found.ranking.order_note) == (TimeModel.PLAN, "")
     text = decision_section(found).paragraphs[0]
     assert text.startswith("Step times are by the plan's model:")
+
+
+def test_the_design_to_buy_is_the_first_column_of_every_table(checked) -> None:
+    """Where it was last, a screen of 1,400 pixels cut it off. Its figures move with its letter."""
+    assert checked.candidates[checked.chosen].letter == "B"
+    turned = _compared(*reversed(WHOLE_GROUPS), *_CHECKED)
+    assert turned.candidates[turned.chosen].letter == "A"
+    files = [documents(one, ("csv",)) for one in (checked, turned)]
+    for name in ("designs", "money", "drivers", "prices-moved", "discounts"):
+        first, second = ([*csv.reader(io.StringIO(x[f"report-{name}.csv"]))] for x in files)
+        at = next(i for i, cell in enumerate(second[0]) if cell[:1] == "A")
+        assert first[0][at][:1] == "B"
+        assert [row[at] for row in first[1:]] == [row[at] for row in second[1:]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import random
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -114,6 +115,40 @@ def test_an_order_is_in_the_currency_of_its_quotes(comparison, files) -> None:
         assert f"Design A: order of NPU Inc in {currency}" in page
     places = [page.index(f"Bill of materials of design {x}") for x in "AB"]
     assert (places[0] > places[1]) == (comparison.chosen == 1)  # The one to buy comes first.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_orders_in_euros_are_the_same_money_in_dollars_everywhere(seed, tmp_path) -> None:
+    """What a buyer checks by hand: sums of a seller at its rate, lines at their price, totals."""
+    draw, path = random.Random(seed), tmp_path / "quotes.csv"
+    rate = Decimal(draw.randint(10_000, 14_000)) / 10_000
+    items = ("nic-400g", "switch-64x400g", "switch-64x200g", "fibre-om4", "optic-400g-sr4")
+    head = "item,price,currency,rate,seller,date,support"
+    rows = [
+        f"{item},{draw.randint(2_000, 4_000_000) / 100},EUR,{rate},{draw.choice('MN')} GmbH,2026-11-02,"
+        f"{draw.randint(1, 1_000) / 100}"
+        for item in items
+    ]
+    path.write_text("\n".join([head, *rows]))
+    found = compared_by(*NAMES, "--prices", str(path))
+    written = documents(found, ("csv",))
+    for one, told in zip(found.candidates, report_payload(found, [])["designs"], strict=True):
+        bill = _rows(written, f"report-bill-{one.letter.lower()}.csv")
+        assert sum(Decimal(row["Extended"]) for row in bill[:-1]) == Decimal(bill[-1]["Extended"])
+        for row in bill[:-1]:
+            n_bought = int(row["Quantity"]) + int(row["Spare"])
+            assert n_bought * Decimal(row["Unit price"]) == Decimal(row["Extended"])
+        euros = [order for order in orders(one.bill) if order.currency == "EUR"]
+        assert sum(len(order.lines) for order in euros) >= 3
+        for order in euros:
+            assert order.amount == round(order.amount, 2)
+            assert order.amount * rate == order.total_usd
+        sums = _rows(written, f"report-orders-{one.letter.lower()}.csv")
+        for row in sums[:-1]:
+            exact = Decimal(row["Amount"]) * Decimal(row["Rate, $"] or 1)
+            assert exact == Decimal(row["Total, $"])
+        assert sum(Decimal(row["Total, $"]) for row in sums[:-1]) == one.bill.total_usd
+        assert told["total_usd"] == float(one.bill.total_usd)
 
 
 def _said(comparison) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import re
 import shutil
 import subprocess
+import zipfile
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -136,8 +138,8 @@ def test_a_changed_price_moves_every_total(comparison, data) -> None:
     sheets = Sheets(data)
     price = _cell_of(sheets, "Prices", "nic-200g", "D")
     sheets.book[price[0]][price[1]].value += 100
-    for one, column, sheet in zip(
-        comparison.candidates, "BC", ("Design A", "Design B"), strict=True
+    for one, column, sheet in zip(  # The design to buy comes first, then its difference.
+        comparison.candidates, "DB", ("Design A", "Design B"), strict=True
     ):
         n_nics = one.bill.n_bought_by_part()["nic-200g"]
         expected = float(one.bill.total_usd) + 100 * n_nics
@@ -345,16 +347,16 @@ def test_amounts_have_room_and_long_texts_have_lines(data) -> None:
 def test_differences_of_shares_are_points(comparison, data) -> None:
     """Shares of the networks in the price: their plain difference, in hundredths."""
     _, stored = Sheets(data), _stored(data)
-    sheet, address = _cell_of(Sheets(data), "Comparison", "Share of all networks in the price", "D")
+    sheet, address = _cell_of(Sheets(data), "Comparison", "Share of all networks in the price", "C")
     row = address[1:]
-    one, other = stored[sheet, f"B{row}"], stored[sheet, f"C{row}"]
+    one, other = stored[sheet, f"D{row}"], stored[sheet, f"B{row}"]
     assert one != other
     assert stored[sheet, address] == pytest.approx(100 * (other - one))
     text = documents(comparison, ("md", "csv"))
     line = next(x for x in text["report.md"].splitlines() if "Share of all networks" in x)
     assert f"{100 * (other - one):+.1f} pp" in line
     line = next(x for x in text["report-money.csv"].splitlines() if "Share of all networks" in x)
-    assert float(line.split(",")[3]) == pytest.approx(other - one)
+    assert float(line.split(",")[2]) == pytest.approx(other - one)
 
 
 def test_charts_are_the_workbooks_own_and_follow_its_prices(comparison, data) -> None:
@@ -485,3 +487,18 @@ def test_bills_are_printed_one_page_wide_and_charts_are_never_cut(comparison) ->
     starts = [one.anchor._from.row for one in charts._charts]
     assert starts[1:] == ends == [21, 41]
     assert all(one.anchor.to.row < end for one, end in zip(charts._charts, ends, strict=False))
+
+
+def test_labels_of_the_way_have_a_sign_and_enough_digits(data) -> None:
+    """Racks at -$5,000 read $0.01M and -0.00. Changes stand on white, as their bars are thin."""
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        text = book.read("xl/charts/chart1.xml").decode()
+    labels = re.findall(r"<c:dLbls>.*?</c:dLbls>", text)
+    signs = [re.search(r'"( [-+])?"\$', html.unescape(one))[1] for one in labels]
+    assert signs == [" -", " +", None]
+    assert all('"k"' in html.unescape(one) for one in labels)
+    assert ['<a:srgbClr val="FFFFFF"/></a:solidFill></c:spPr>' in one for one in labels] == [
+        True,
+        True,
+        False,
+    ]

@@ -12,6 +12,8 @@ import openpyxl
 import pytest
 
 import libra_planner as lp
+from libra_planner.errors import SpecError
+from libra_planner.plan.quotes import load_quotes
 from tests.conftest import PLAN
 
 HEADER = "item,price,currency,unit,rate,seller,date,valid_until,note\n"
@@ -334,8 +336,59 @@ def test_rows_to_be_filled_in_count_for_nothing(plan, quotes, run) -> None:
         payload["cost_usd"]
         == run("optimize", plan(), "--prices", quotes(), "--json").payload["cost_usd"]
     )
-    done = run("optimize", plan(), "--prices", quotes(QUOTES.replace(",", ";")))
-    assert done.err.startswith(f"{file}:1: got columns separated by ';', expected ','")
+
+
+GERMAN = """\
+item;price;unit;currency;rate;seller;date;support
+nic-400g;1190,50;each;EUR;1,165;Nordnetz, GmbH;2026-11-02;12,5
+switch-64x400g;"1.234.567,25";each;;;Acme;2026-11-02;
+optic-400g-sr4;0,125;each;;;Acme;2026-11-02;
+fibre-om4;38;each;;;Acme;2026-11-02;
+"""
+"""What Excel writes where the comma is the decimal point."""
+
+
+def test_a_file_with_semicolons_has_decimal_commas(tmp_path) -> None:
+    """The twin: the same figures with commas between cells and points in numbers."""
+    english = GERMAN.replace(", GmbH", " GmbH").replace('"1.234.567,25"', "1234567.25")
+    english = english.replace(",", ".").replace(";", ",")
+    found = []
+    for name, text in (("de.csv", GERMAN), ("en.csv", english)):
+        (tmp_path / name).write_text(text)
+        found.append(load_quotes(name, dict.fromkeys(_ITEMS), tmp_path, "2026-11-28"))
+    german, plain = ({x.item: (x.usd, x.support_usd, x.rate) for x in own} for own in found)
+    assert german == plain
+    assert german["nic-400g"] == (1386.9325, 14.5625, 1.165)
+    assert next(x.seller for x in found[0]) == "Nordnetz, GmbH"
+
+
+_ITEMS = ("nic-400g", "switch-64x400g", "optic-400g-sr4", "fibre-om4")
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("1.190", "write 1190, or 1,19 for"),
+        ("1,190", "write 1190, or 1,19 for"),
+        ("12.125", "write 12125, or 12,1250 for"),
+    ],
+)
+def test_figures_of_two_readings_beside_semicolons_are_refused(text, fix, tmp_path) -> None:
+    (tmp_path / "q.csv").write_text(GERMAN.replace("1190,50", text))
+    with pytest.raises(SpecError) as refused:
+        load_quotes("q.csv", dict.fromkeys(_ITEMS), tmp_path, "2026-11-28")
+    assert f"q.csv:2: price: got '{text}'" in str(refused.value)
+    assert fix in str(refused.value)
+    smaller = fix.split("or ")[1].split(" ")[0]
+    (tmp_path / "q.csv").write_text(GERMAN.replace("1190,50", smaller))
+    [nic, *_] = load_quotes("q.csv", dict.fromkeys(_ITEMS), tmp_path, "2026-11-28")
+    assert nic.amount == pytest.approx(float(text.replace(",", ".")), abs=0.006)
+
+
+def test_decimal_commas_need_semicolons(tmp_path) -> None:
+    (tmp_path / "q.csv").write_text('item,price,seller,date\nnic-400g,"1190,50",A,2026-11-02\n')
+    with pytest.raises(SpecError, match=r"write 1190\.50"):
+        load_quotes("q.csv", dict.fromkeys(_ITEMS), tmp_path, "2026-11-28")
 
 
 SEVERAL = (

@@ -31,7 +31,11 @@ def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
     Decimal('1000.00')
     """
     pairs = zip(bill.lines, discounts_of_lines(bill, discounts), strict=True)
-    return sum((to_cents((line.extended_usd or ZERO) * (1 - share)) for line, share in pairs), ZERO)
+    return sum((_discounted(line.extended_usd or ZERO, share) for line, share in pairs), ZERO)
+
+
+def _discounted(usd: Decimal, share: Decimal) -> Decimal:
+    return to_cents(usd * (1 - share)) if share else usd
 
 
 def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[Decimal]:

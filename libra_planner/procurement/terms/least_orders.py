@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from libra_planner.costs.quotes import Quote
-from libra_planner.procurement.bill import ZERO, Bill, to_cents
-from libra_planner.procurement.quotes import moved_usd
+from libra_planner.procurement.bill import ZERO, Bill
+from libra_planner.procurement.quotes import moved_usd, quoted_support_usd, quoted_usd
 from libra_planner.procurement.ranking import LEAST_SAVED, Comparison, in_order
 from libra_planner.units import short_usd, unit_price_text
 
@@ -68,7 +68,7 @@ def least_order(bill: Bill, offer: Quote, counts: Quote) -> LeastOrder | None:
 
 def _usd(quote: Quote, n_bought: int, n_units: int) -> Decimal:
     """What units cost at a quote, with support of those in use."""
-    return n_bought * to_cents(quote.usd) + n_units * to_cents(quote.support_usd)
+    return n_bought * quoted_usd(quote) + n_units * quoted_support_usd(quote)
 
 
 def least_order_texts(

@@ -22,7 +22,7 @@ from libra_planner.tui.pictures.stacked import BarGroup, inked_lines
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import MOST_LETTERS, Pin
 from libra_planner.tui.starts import equals_note
-from libra_planner.tui.widgets import Card, Drawn
+from libra_planner.tui.widgets import Card, Drawn, Notes
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 
 if TYPE_CHECKING:
@@ -313,7 +313,8 @@ class ComparePane(Pane):
                 table.fixed_columns = 1
                 yield table
                 yield Static(id="compare-chart")
-                yield Static(_HINT, id="compare-hint")
+                with Notes():
+                    yield Static(_HINT, id="compare-hint")
             with VerticalScroll(id="compare-side", can_focus=False):
                 yield Card(id="compare-fabric", classes="picture")
                 yield Card(id="compare-step", classes="picture")

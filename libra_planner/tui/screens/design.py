@@ -376,6 +376,8 @@ class DesignPane(Pane):
     def _add_rule(self, text: str) -> None:
         self.session.add_rule(text)
         self.cockpit.reread()
+        self.take_focus()  # Letters are commands again, such as u, and figures show what it does.
+        self.cockpit.say(f"added the rule {text}; u takes it back, a adds another")
 
     def _drop_empty_rule(self, field: FormField) -> None:
         kind, _, index = field.key.partition(".")

@@ -19,7 +19,7 @@ from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.tables import RowTable
-from libra_planner.tui.widgets import Card
+from libra_planner.tui.widgets import Card, Notes
 from libra_planner.tui.work import Ticket, run_apart
 
 if TYPE_CHECKING:
@@ -69,9 +69,10 @@ class FabricPane(Pane):
         # In one column this scrolls, by the keys that the heat map has no use for.
         with VerticalScroll(id="fabric-split", can_focus=False):
             with VerticalScroll(id="fabric-left", can_focus=False):
-                yield Card(id="fabric-times")
-                yield Card(id="fabric-dimensions")
-                yield Card(id="fabric-layers")
+                with Notes(id="fabric-figures"):
+                    yield Card(id="fabric-times")
+                    yield Card(id="fabric-dimensions")
+                    yield Card(id="fabric-layers")
                 yield RowTable()
                 yield Card(id="fabric-notes")
             with VerticalScroll(id="fabric-right"):

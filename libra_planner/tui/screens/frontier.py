@@ -15,7 +15,7 @@ from libra_planner.tui.pictures.plot import CHOSEN, DESIGN, POINT, PointPlot
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Frontier
 from libra_planner.tui.tables import RowTable
-from libra_planner.tui.widgets import Card
+from libra_planner.tui.widgets import Card, Notes
 from libra_planner.units import gigabytes_per_s
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class FrontierPane(Pane):
                 yield PointPlot("frontier-plot", is_joined=True)
             with Vertical(id="frontier-list"):
                 yield RowTable()
-                yield Card(id="frontier-note")
+                with Notes():
+                    yield Card(id="frontier-note")
 
     def show_session(self) -> None:
         session = self.session

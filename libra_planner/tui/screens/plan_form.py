@@ -332,6 +332,7 @@ class PlanForm(VerticalScroll, can_focus=False):
         row = self._row_of(event.widget)
         if row is not None:
             self.query_one("#form-about", Static).update(Text(about(row.field.key)))
+            self.call_after_refresh(self._show_focused)  # That text may have become longer.
 
     def action_offer(self) -> None:
         """List what may stand in the field; ↓ and Enter take one."""

@@ -135,7 +135,14 @@ def figures_table(pins: Sequence[Pin], n_cells: int) -> Table:
     return table
 
 
-_FIRST = ("step time", "network cost", "  in whole parts", "perf/cost vs equal", "rules")
+_FIRST = (
+    "step time",
+    "network cost",
+    "system cost",
+    "  in whole parts",
+    "perf/cost vs equal",
+    "rules",
+)
 _SAID = ("plan", "settings", "")
 """Rows of Compare: those that decide, and those that the report says anyway."""
 

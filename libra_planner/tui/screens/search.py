@@ -23,7 +23,7 @@ from libra_planner.tui.pictures.plot import PointPlot
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Bandwidth, Report
 from libra_planner.tui.tables import RowTable
-from libra_planner.tui.widgets import Card
+from libra_planner.tui.widgets import Card, Notes
 from libra_planner.tui.work import Ticket, run_apart
 from libra_planner.units import BYTES_PER_GB, format_bytes, format_time, format_usd
 
@@ -203,23 +203,37 @@ class SearchPane(Pane):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("g", "search", "Search", show=True)]
     _found: Strategies | None = None
     _of: Searched | None = None
-    _called = ""
+    _called, _said = "", _HINT
 
     def compose(self) -> ComposeResult:
         with Container(id="search-split"):
             with Vertical(id="search-list"):
-                yield Card(_HINT, id="search-state")
+                with Notes(id="search-head"):
+                    yield Card(_HINT, id="search-state")
                 yield RowTable()
+                with Notes(title="Notes", id="search-beside"):
+                    yield Card(id="search-notes")
             with Vertical(id="search-picture"):
                 yield Static(id="search-title")
                 yield PointPlot("search-plot", "step time over cost of each: g searches")
 
-    def say(self, text: str) -> None:
-        self.query_one("#search-state", Card).show(Text(text))
+    def say(self, text: str, notes: str = "") -> None:
+        """Say something over the table, and what has to be known of it in the notes below."""
+        self._said = text
+        self.show_session()
+        self.query_one("#search-notes", Card).show(Text(notes))
+        self.query_one("#search-beside").display = bool(notes)
 
     def show_session(self) -> None:
-        if self._found is not None and self._of != self._searched:
-            self.say("Of the plan before it was edited or read again: g searches again")
+        is_old = self._of is not None and self._of != self._searched
+        self.query_one("#search-state", Card).show(Text(self._old if is_old else self._said))
+
+    @property
+    def _old(self) -> str:
+        """What is said once the plan is another one."""
+        if self._found is None:
+            return "The plan was edited or read again: g searches it as it is now"
+        return "Of the plan before it was edited or read again: g searches again"
 
     @property
     def _searched(self) -> Searched:
@@ -252,21 +266,21 @@ class SearchPane(Pane):
     def _stopped(self) -> None:
         """Keep what is known."""
         found = self._found
-        known = f"what was known stands here\n{found.verdict}" if found else "nothing is known yet"
+        known = "what was known stands here" if found else "nothing is known yet"
         if not self.runs("search"):
-            self.say(f"Stopped: {known}")
+            self.say(f"Stopped: {known}", found.verdict if found else "")
 
     def _show_part(self, found: Strategies) -> None:
         self._put(found)
         n = len(found.rows)
         known = f"The best {n} are proven; still searching the best {_MOST}"
         so_far = known if found.is_proven else "Still searching; so far"
-        self.say(f"{self._called}. {so_far}:\n{found.verdict}")
+        self.say(f"{self._called}. {so_far}:", found.verdict)
 
     def _show(self, found: Strategies) -> None:
         self._put(found)
-        of = f"Searched {self._called}. {found.verdict}"
-        self.say(f"{of}\n{_TAKES}" if found.rows else of)
+        takes = f". {_TAKES}" if found.rows else ""
+        self.say(f"Searched {self._called}{takes}", found.verdict)
         self.query_one(RowTable).focus()
 
     def _put(self, found: Strategies) -> None:

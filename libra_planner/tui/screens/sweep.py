@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.tables import RowTable
-from libra_planner.tui.widgets import Card
+from libra_planner.tui.widgets import Card, Notes
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
 _CALM_S = 0.1
@@ -76,10 +76,12 @@ class SweepPane(Pane):
                 yield PointPlot("sweep-plot", "a point for each design: g runs the sweep")
                 yield Card(id="sweep-row")
             with Vertical(id="sweep-right"):
-                yield Static(_HINT, id="sweep-state")
-                yield Static(id="sweep-best")
+                with Notes(id="sweep-head"):
+                    yield Static(_HINT, id="sweep-state")
+                    yield Static(id="sweep-best")
                 yield RowTable()
-                yield Static(id="sweep-page")
+                with Notes(id="sweep-foot"):
+                    yield Static(id="sweep-page")
 
     def say(self, text: str) -> None:
         self.query_one("#sweep-state", Static).update(Text(text))
@@ -176,9 +178,26 @@ class SweepPane(Pane):
         self.remove_class("-scatter")
         self.query_one(TextArea).focus()
 
+    def _has_text(self, then: Callable[[], None]) -> bool:
+        """Whether there is a sweep; where it begins with the plan, that is read before."""
+        if self.query_one(TextArea).text.strip():
+            return True
+        if not self.session.is_being_read:
+            faults = " (the plan has faults)" * bool(self.session.faults)
+            self.say(f"There is no sweep yet{faults}: i types one")
+            return False
+
+        def begun() -> None:
+            self.show_session()  # It writes the sweep to begin with, whatever screen is seen.
+            then()
+
+        self.say("The sweep begins with the plan, which is being read: then this goes on")
+        self.cockpit.when_read(begun)
+        return False
+
     def action_count(self) -> None:
         """How many designs, and how long."""
-        if self._wrong_folder():
+        if self._wrong_folder() or not self._has_text(self.action_count):
             return
         text, file = self.query_one(TextArea).text, sweeps.file_of(self._folder)
         self.say("counting ...")
@@ -194,7 +213,7 @@ class SweepPane(Pane):
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
-        if self._wrong_folder():
+        if self._wrong_folder() or not self._has_text(self.action_run):
             return
         folder, text = self._folder, self.query_one(TextArea).text
         is_plan = real_path(sweeps.file_of(folder)) == real_path(self.session.path)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from libra_planner.plain_text import spreadsheet_text
-from libra_planner.views.cells import Cell, Report, Section, Table, csv_of, numeric_columns
+from libra_planner.views.cells import (
+    Cell,
+    Report,
+    Section,
+    Table,
+    csv_of,
+    numeric_columns,
+    to_decimals,
+)
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _LINE_START = re.compile(r"([-+](?=\s|$)|[-=]+$|\d+[.)](?=\s|$))")
@@ -63,9 +72,13 @@ def escaped(text: str) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money to the cent."""
+    """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money that adds up exact."""
     rows = (tuple(map(Cell, table.headings)), *table.all_rows)
     return csv_of(([_field(cell) for cell in row] for row in rows), end="\r\n")
+
+
+_EXACT = ("usd", "unit_usd", "delta_usd")
+"""Kinds of money that adds up: rates of exchange may make decimals of a cent."""
 
 
 def _field(cell: Cell) -> str:
@@ -73,6 +86,8 @@ def _field(cell: Cell) -> str:
         return ""
     if isinstance(cell.value, str):
         return spreadsheet_text(cell.value)
+    if cell.kind in _EXACT and isinstance(cell.value, Decimal):
+        return to_decimals(cell.value)
     if cell.kind.endswith("usd"):
         return f"{cell.value:.2f}"
     if cell.kind == "points":

@@ -70,7 +70,8 @@ def least_room(cell: Cell, column: int, is_number: bool) -> int:
 
 def _n_characters(cell: Cell) -> int:
     """Characters that a spreadsheet shows of a cell; of money it rounds to dollars at most."""
-    if not cell.is_text and cell.kind.endswith(_MONEY) and cell.value is not None:
+    is_money = cell.kind.endswith(_MONEY) and cell.kind != "unit_usd"
+    if not cell.is_text and is_money and cell.value is not None:
         usd, n_digits = float(cell.value), 0 if _is_rounded(cell) else 2
         sign = "+" if "delta" in cell.kind else "-" * (usd < 0)
         return len(f"{sign}${abs(usd):,.{n_digits}f}")

@@ -48,8 +48,8 @@ _CHART_ROWS, _CHART_COLUMNS = 20, 12
 _USUAL_WIDTH = 8.43
 _MILLIONS = '$#,##0.0,,"M"'
 """A pattern of axes of money."""
-_LABELS = f"{_MILLIONS.replace('0.0', '0.00')};;;"
-"""The same of what is above 0; nothing stands at what is not there."""
+_LABELS = '[=0]"";[<100000]"{0}"$#,##0.0,"k";"{0}"$#,##0.00,,"M"'
+"""The same with a sign, small amounts in thousands; nothing stands at what is not there."""
 
 _NARROWEST = 9
 _PRINTED_PERCENT = 64
@@ -223,7 +223,9 @@ class _Writer:
                 look = {"marker": {"type": "circle", "size": 9, **look}, "data_labels": named}
             if chart.kind == "column" and one.colour:
                 font = {"color": one.label_colour}
-                look["data_labels"] = {"value": True, "num_format": _LABELS, "font": font}
+                shown = {"num_format": _LABELS.format(one.sign), "font": font}
+                shown |= {"fill": {"color": "#ffffff"}} if one.sign else {}
+                look["data_labels"] = {"value": True, **shown}
             cells = {"categories": self._cells(one.x), "values": self._cells(one.y)}
             drawn.add_series({"name": one.name, "gap": 50, **cells, **look})
         x: dict[str, Any] = {"name": chart.x_title}

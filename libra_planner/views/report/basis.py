@@ -20,10 +20,10 @@ from libra_planner.procurement.bill import (
     SWITCH,
     Part,
     SideNetwork,
-    to_cents,
 )
 from libra_planner.procurement.bought.split_rails import split_notes
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.quotes import quoted_support_usd, quoted_usd
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.procurement.readiness import (
     NO_NPU,
@@ -42,7 +42,18 @@ from libra_planner.procurement.readiness import (
 )
 from libra_planner.units import gigabytes_per_s
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table, usd
+from libra_planner.views.cells import (
+    Cell,
+    Section,
+    Table,
+    Value,
+    mark,
+    number,
+    percent,
+    table,
+    unit_usd,
+    usd,
+)
 from libra_planner.views.links import whole_link_notes
 from libra_planner.views.plan import as_checked
 from libra_planner.views.report.bills import (
@@ -204,7 +215,7 @@ def _price_table(comparison: Comparison) -> Iterator[Table]:
         "Part": lambda x: x.part.name,
         "Description": lambda x: x.part.description,
         "Units, with spares": lambda x: cells.count(x.n_bought),
-        "Unit price": lambda x: usd(x.part.unit_usd, price_cell(comparison, x.part.name)),
+        "Unit price": lambda x: unit_usd(x.part.unit_usd, price_cell(comparison, x.part.name)),
         "Low": lambda x: usd(x.part.price.low_usd if x.part.price else None),
         "High": lambda x: usd(x.part.price.high_usd if x.part.price else None),
         "Total, $": lambda x: usd(
@@ -242,8 +253,12 @@ def _side(side: SideNetwork) -> str:
     speed = _BITS * gigabytes_per_s(side.port_speed_Bps)
     return (
         f"{side.n_ports_per_server} x {speed:g} Gbit/s per server, {side.switch_radix}-port "
-        f"switches, {side.oversubscription:g}:1"
+        f"switches, {side.oversubscription:g}:1{_reserved(side)}"
     )
+
+
+def _reserved(side: SideNetwork) -> str:
+    return f", {side.n_reserved:,} positions left free" if side.n_reserved else ""
 
 
 def origin_section(comparison: Comparison) -> Section:
@@ -297,10 +312,10 @@ def _input_price(comparison: Comparison, part: Part) -> Cell:
     """What a reader may change; a price in another currency follows its rate until then."""
     price = part.price
     if price is None or price.currency == USD:
-        return usd(part.unit_usd, is_input=True)
+        return unit_usd(part.unit_usd, is_input=True)
     at = rate_cell(comparison, price.currency)
     amount = f"{price.usd}/{price.rate!r}" if price.amount is None else f"{price.amount:f}"
-    return usd(price.usd, f"IF(ISNUMBER({at}),ROUND({amount}*{at},2),NA())", is_input=True)
+    return unit_usd(price.usd, f"IF(ISNUMBER({at}),{amount}*{at},NA())", is_input=True)
 
 
 def price_section(comparison: Comparison) -> Section:
@@ -318,8 +333,8 @@ def price_section(comparison: Comparison) -> Section:
         "Description": lambda part: part.description,
         "Unit price": partial(_input_price, comparison),
         "Confidence": confidence_mark,
-        "Low": lambda part: usd(part.price.low_usd if part.price else None),
-        "High": lambda part: usd(part.price.high_usd if part.price else None),
+        "Low": lambda part: unit_usd(part.price.low_usd if part.price else None),
+        "High": lambda part: unit_usd(part.price.high_usd if part.price else None),
         "As of": lambda part: part.price.as_of if part.price else "",
         "Source of the price": lambda part: part.price.source if part.price else "",
         "Source of the rest": lambda part: part.source,
@@ -369,11 +384,11 @@ def _next_usd(comparison: Comparison, offer: Quote | None) -> Value:
     """What the next offer asks for one with its support; in another currency by its rate."""
     if offer is None:
         return ""
-    worth = to_cents(offer.worth_usd)
+    worth = quoted_usd(offer) + quoted_support_usd(offer)
     if offer.currency not in rates(comparison):
-        return usd(worth)
+        return unit_usd(worth)
     at, amount = rate_cell(comparison, offer.currency), offer.amount + offer.support
-    return usd(worth, f"IF(ISNUMBER({at}),ROUND({amount!r}*{at},2),NA())")
+    return unit_usd(worth, f"IF(ISNUMBER({at}),{amount!r}*{at},NA())")
 
 
 def _is_above(comparison: Comparison, name: str) -> str:

@@ -11,12 +11,32 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from libra_planner.procurement.bill import GROUPS, NETWORK, SERVICES, SUPPORT, Bill, Fit, Line, Part
+from libra_planner.procurement.bill import (
+    GROUPS,
+    NETWORK,
+    SERVICES,
+    SUPPORT,
+    ZERO,
+    Bill,
+    Fit,
+    Line,
+    Part,
+    to_cents,
+)
 from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison, in_order
 from libra_planner.views import cells, plan
-from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
+from libra_planner.views.cells import (
+    Cell,
+    Section,
+    Table,
+    Value,
+    number,
+    percent,
+    unit_usd,
+    usd,
+)
 
 HALF_A_CENT = 0.005
 _TAX_WEIGHT = 1000000
@@ -138,7 +158,7 @@ def end_move(comparison: Comparison, one: Candidate, row: int, side: int) -> str
         return ""
     end, least = now.replace(f"/{PRICE_COLUMN}]", f"/{END_COLUMNS[side]}]"), ("MIN", "MAX")[side]
     units = "+".join(line_cell(one, row, at) for at in (QUANTITY_COLUMN, SPARE_COLUMN))
-    return f"ROUND(({units})*({least}({end},{now})-{now}),2)"
+    return f"ROUND(({units})*({least}({end},{now})-{now}),6)"
 
 
 def price_sum(one: Candidate, price_name: str) -> str:
@@ -301,15 +321,16 @@ def _bill_note(one: Candidate, ordered: Sequence[str]) -> str:
         "and CSV."
     )
     text += f" {', '.join(ordered)}: section Orders." if ordered else ""
-    sellers = (line.part.price.seller for line in one.bill.lines if line.part.price)
-    if any(len(name) > _SELLER_LETTERS for name in sellers):
-        text += " On paper long names of sellers are cut: section Offers has them whole."
+    shown = (to_cents(line.extended_usd or ZERO) for line in one.bill.lines)
+    text += _ROUNDED if sum(shown, ZERO) != to_cents(one.bill.total_usd) else ""
     told = [f"{line.tier}: {line.note}" for line in one.bill.of(NETWORK).lines if line.n_ports]
     return f"{text} Switches of {'; '.join(told)}." if told else text
 
 
-_SELLER_LETTERS = 14
-"""Letters of a seller that a line of a bill has room for on paper."""
+_ROUNDED = (
+    " Prices in another currency are exact in dollars, and so is the total; lines are shown to the "
+    "cent, and their cents may add up to another one."
+)
 
 
 def _ordered(one: Candidate) -> Iterator[str]:
@@ -353,7 +374,7 @@ def _tax_table(one: Candidate) -> list[Table]:
     return [cells.table(key, caption, ["", "$"], rows, total=last)]
 
 
-_BOUGHT = "ROUND(([c4]+[c5])*[c6],2)"
+_BOUGHT = "([c4]+[c5])*[c6]"
 
 
 def confidence_mark(part: Part) -> Cell:
@@ -364,7 +385,7 @@ def confidence_mark(part: Part) -> Cell:
 def _unit_price(line: Line, where: str) -> Cell:
     """What one costs; a price that somebody takes away is no $0."""
     shown = f"IF(ISNUMBER({where}),{where},NA())" if line.part.price and where else where
-    return usd(line.part.unit_usd, known(line.part, where, shown))
+    return unit_usd(line.part.unit_usd, known(line.part, where, shown))
 
 
 def known(part: Part, where: str, expression: str) -> str:

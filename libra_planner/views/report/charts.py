@@ -7,6 +7,7 @@ Only letters of designs and names of prices are written into a chart, never as f
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Callable
 from functools import partial
@@ -126,12 +127,22 @@ def _waterfall(way: list[tuple[str, float, float]], axes: Any) -> None:
         low, high = (left, end) if is_price else (min(start, end), max(start, end))
         hatch = "//" if change > 0 and not is_price else ""
         axes.barh(y, high - low, left=low, color=colour, hatch=hatch, height=0.7)
-        _label(axes, high, y, f"{end:,.2f}" if is_price else f"{change:+,.2f}")
+        _label(axes, high, y, f"{end:,.2f}" if is_price else change_text(change))
     axes.set_yticks(range(len(way)), [name for name, _, _ in way], parse_math=False)
     axes.set_xlim(left, max(levels) + 0.35 * spread)
     axes.invert_yaxis()
     axes.ticklabel_format(axis="x", useOffset=False, style="plain")
     axes.set_xlabel("M$")
+
+
+def change_text(change: float) -> str:
+    """A change in M$ with its sign: of a small one as many digits as show it.
+
+    >>> change_text(-2.198), change_text(-0.005), change_text(0.0004)
+    ('-2.20', '-0.005', '+0.0004')
+    """
+    first = -math.floor(math.log10(abs(change))) if change else 0
+    return f"{change:+,.{max(2, first)}f}"
 
 
 def _label(axes: Any, x: float, y: float, text: str) -> None:
@@ -204,12 +215,12 @@ _DOLLARS = "$"
 
 
 _WAY = (
-    (3, "", ""),
-    (4, COLOURS[2], "#000000"),
-    (5, COLOURS[1], "#000000"),
-    (6, COLOURS[0], "#ffffff"),
+    (3, "", "", ""),
+    (4, COLOURS[2], "#000000", " -"),
+    (5, COLOURS[1], "#000000", " +"),
+    (6, COLOURS[0], "#ffffff", ""),
 )
-"""Columns of the way that are drawn, their colours, and those of the amounts on them."""
+"""Columns of the way, their colours, those of the amounts on them, and the signs of these."""
 
 
 def chart_sheet(comparison: Comparison) -> Section:
@@ -247,8 +258,7 @@ def _way_sheet(comparison: Comparison) -> tuple[Table, BookChart] | None:
     title = f"From {named(base)} to {named(one)}"
     headings = ["Step", "Change", "Then", "Below", "Less", "More", "Price"]
     series = tuple(
-        Series(headings[column], "[way/r0]", f"[way/r{column}]", colour, label_colour)
-        for column, colour, label_colour in _WAY
+        Series(headings[column], "[way/r0]", f"[way/r{column}]", *look) for column, *look in _WAY
     )
     chart = BookChart("column", title, "", _DOLLARS, series, has_legend=False)
     return cells.table("way", title, headings, rows), chart

@@ -94,7 +94,7 @@ def money_by_group(comparison: Comparison) -> Table | None:
 
 def money_side_by_side(comparison: Comparison) -> Table | None:
     """The same of a few designs, the one to buy first; none of one, or of more than paper holds."""
-    designs = [comparison.candidates[i] for i in comparison.order]
+    designs = comparison.ordered
     if not 1 < len(designs) <= _MOST_SIDE_BY_SIDE:
         return None
     rows: list[list[Value]] = [
@@ -171,7 +171,7 @@ def cost_table(one: Candidate) -> Table:
         "What it counts": lambda x: _of_plan(x, one),
         "What the bill counts": lambda x: _of_bill(x, one),
         "Bill": lambda x: usd(x.bill_usd, lines_sum(one, x.holds)),
-        "Difference": lambda x: delta_usd(x.difference_usd, "ROUND([c4]-[c1],2)"),
+        "Difference": lambda x: delta_usd(x.difference_usd, "[c4]-[c1]"),
     }
     lines = cost_lines(one)
     plan_usd = _plan_usd(lines)
@@ -349,7 +349,7 @@ def cost_payload(one: Candidate) -> dict[str, Any]:
 
 def linear_table(one: Candidate) -> Table:
     """From the linear model's cost of each dimension to that of its parts, in steps."""
-    own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)"
+    own = "[c9]-[c8]-[c7]-[c5]-[c4]-[c3]"
 
     def total_of(bridge: Bridge, counted: str = "n_units", *terms: str) -> str:
         label = bridge.built.label
@@ -364,7 +364,7 @@ def linear_table(one: Candidate) -> Table:
         "In the servers": lambda x: usd(x.included_usd),
         "Own prices": lambda x: usd(x.parts_usd, total_of(x) and own),
         "Free ports": lambda x: usd(x.free_ports_usd, total_of(x, "n_ports", FREE_PORTS)),
-        "Spares": lambda x: usd(x.spares_usd, total_of(x, "n_spares", SPARES, "ROUND(SUM({}),2)")),
+        "Spares": lambda x: usd(x.spares_usd, total_of(x, "n_spares", SPARES, "SUM({})")),
         "Bill": lambda x: usd(x.bill_usd, total_of(x)),
     }
     note = f"{why(one)} " + (

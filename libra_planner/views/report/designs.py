@@ -39,16 +39,22 @@ _MOST_CHANGES = 4
 
 
 def design_columns(comparison: Comparison) -> list[str]:
-    """Headings: every design, and its difference from the baseline."""
+    """Headings: every design, that to buy first, and its difference from the baseline."""
     letters, base = comparison.letters, comparison.baseline
-    if base is None:
-        return letters
-    pairs = ((letter, f"{letter} vs {letters[base]}") for letter in letters)
-    return [heading for i, pair in enumerate(pairs) for heading in pair[: 1 if i == base else 2]]
+    headings: list[str] = []
+    for i in comparison.order:
+        headings.append(letters[i])
+        if base is not None and i != base:
+            headings.append(f"{letters[i]} vs {letters[base]}")
+    return headings
 
 
 def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> list[Value]:
     """A row of a value per design; differences stand beside those that are not the baseline.
+
+    Parameters
+    ----------
+    values : of the designs, in the order of the command.
 
     Examples
     --------
@@ -59,7 +65,8 @@ def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> l
     figures, base = [cells.cell(value) for value in values], comparison.baseline
     headings = design_columns(comparison)
     columns = [1 + headings.index(letter) for letter in comparison.letters]
-    for i, one in enumerate(figures):
+    for i in comparison.order:
+        one = figures[i]
         row.append(one)
         if base is not None and i != base:
             row.append(_difference(one, figures[base], columns[i], columns[base]))

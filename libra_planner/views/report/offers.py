@@ -33,6 +33,7 @@ from libra_planner.views.cells import (
     number,
     percent,
     round_usd,
+    unit_usd,
     usd,
 )
 from libra_planner.views.report.bills import UNITS, USD, known, lines_sum, price_cell, rate_cell
@@ -149,8 +150,8 @@ def offer_section(comparison: Comparison) -> Section | None:
         "Seller": lambda x: x[0].seller,
         "Price": lambda x: _amount(x[0]),
         "Currency": lambda x: "percent" if x[0].item == TAX else x[0].currency,
-        "Price, $": lambda x: "" if x[0].item == TAX else usd(x[0].usd),
-        "Support, $": lambda x: usd(x[0].support_usd or ""),
+        "Price, $": lambda x: "" if x[0].item == TAX else unit_usd(x[0].usd),
+        "Support, $": lambda x: unit_usd(x[0].support_usd or ""),
         "Lead time, days": lambda x: _days(x[0].n_lead_days),
         "Date": lambda x: x[0].date,
         "Valid until": lambda x: x[0].valid_until or "",
@@ -269,7 +270,8 @@ def order_section(comparison: Comparison) -> Section | None:
     ]
     text = (
         "One table for each seller and currency. Quantities are those of all lines of the bill, "
-        "with spares; support is of the units in use. Prices of one are rounded to the cent."
+        "with spares; support is of the units in use. Prices of one are rounded "
+        "to the cent of their own currency, and exact in dollars."
     )
     if any(line.length_m for line in designs[chosen].bill.lines):
         text += (
@@ -371,9 +373,9 @@ def _amounts(
             return usd("")
         n_units = lines_sum(one, lambda line: line is x.support, UNITS)
         price = _unit_price(comparison, x.support.part)
-        return _money(order, x.support_amount, f"ROUND({n_units}*{price},2)")
+        return _money(order, x.support_amount, f"{n_units}*{price}")
 
-    own, units = order.currency, "ROUND([c3]*[c4],2)"
+    own, units = order.currency, "[c3]*[c4]"
     unit: dict[str, Callable[[OrderLine], Value]] = {
         f"Unit price, {own}": lambda x: money(x, amount_of(x.part), _unit_price(comparison, x.part))
     }
@@ -437,7 +439,7 @@ def _unit_price(comparison: Comparison, part: Part) -> str:
         return where
     own = where
     if price.amount is not None and price.currency != USD:
-        own = f"ROUND({where}/{rate_cell(comparison, price.currency)},2)"
+        own = f"{where}/{rate_cell(comparison, price.currency)}"
         own = f"IF({where}={float(price.usd)!r},{float(price.amount)!r},{own})"
     return f"IF(ISNUMBER({where}),{own},NA())"
 

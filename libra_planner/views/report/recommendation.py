@@ -14,6 +14,7 @@ from libra_planner.procurement.bill import SERVICES, SUPPORT
 from libra_planner.procurement.bought.rewirings import (
     wiring_lines,
 )
+from libra_planner.procurement.bought.side_ports import full_text
 from libra_planner.procurement.bought.split_rails import split_text
 from libra_planner.procurement.bought.twins import is_order_within_error, untwinned_ties
 from libra_planner.procurement.candidate import Candidate
@@ -234,14 +235,15 @@ def rule_warnings(comparison: Comparison) -> Iterator[str]:
 
 
 def scope_text(one: Candidate) -> str:
-    """What the price leaves out, and the lump sums in it."""
+    """What the price leaves out and its networks have no port for, and the lump sums in it."""
     support = () if one.bill.of(SUPPORT).lines else ("support",)
     taxes = () if one.bill.tax_fraction else ("taxes",)
     services = [line.part.name for line in one.bill.of(SERVICES).lines]
     words = " ".join(services).casefold()
     left_out = (x for x in (*LEFT_OUT, "freight", *support, *taxes) if x not in words)
     text = f"Not in this price: {', '.join(left_out)}."
-    return f"{text} Lump sums in it: {', '.join(services)}." if services else text
+    lumps = f"Lump sums in it: {', '.join(services)}." if services else ""
+    return " ".join(filter(None, (text, lumps, full_text(one.full_networks))))
 
 
 def _pair(comparison: Comparison) -> tuple[Candidate, Candidate | None]:

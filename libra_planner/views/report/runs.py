@@ -177,13 +177,13 @@ def _failures(index: int) -> Figure:
 
 def _swing_table(comparison: Comparison) -> Table:
     """What each assumption makes of the cost of the run."""
-    swings = [(one, run_swings(one)) for one in comparison.candidates]
+    swings = [(one, run_swings(one)) for one in comparison.ordered]
     rows: list[list[Value]] = [
         [name, *(_moved(one, run) for one, found in swings for run in found[name])]
         for name in swings[0][1]
     ]
     moves = [f"{sign}{SWING_FRACTION:.0%}" for sign in "-+"]
-    headings = [f"{letter} at {move}" for letter in comparison.letters for move in moves]
+    headings = [f"{one.letter} at {move}" for one in comparison.ordered for move in moves]
     caption = f"What each assumption by {SWING_FRACTION:.0%} makes of the cost of the run"
     return cells.table("run-moved", caption, ["Assumption", *headings], rows, is_folded=True)
 

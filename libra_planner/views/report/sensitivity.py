@@ -65,7 +65,8 @@ def sensitivity_section(comparison: Comparison) -> Section:
 
 def _drivers(comparison: Comparison, shown: list[Swing]) -> Table:
     columns: dict[str, Callable[[Swing], Value]] = {"Price": lambda swing: swing.price_name}
-    for i, one in enumerate(comparison.candidates):
+    for i in comparison.order:
+        one = comparison.candidates[i]
         columns[f"{one.letter}, $"] = partial(_amount, one, i)
         columns[f"{one.letter}, share"] = partial(_share, one, i)
     caption = "What drives the cost, spares included"
@@ -89,7 +90,8 @@ def _swing_table(comparison: Comparison, shown: list[Swing]) -> Table:
             swing.unit_usd, price_cell(comparison, swing.price_name)
         ),
     }
-    for i, one in enumerate(comparison.candidates):
+    for i in comparison.order:
+        one = comparison.candidates[i]
         columns[f"{one.letter}, ± $"] = partial(_change, one, i)
     if len(comparison.candidates) > 1:
         columns |= {
@@ -133,9 +135,10 @@ def _break_even_usd(swing: Swing) -> Cell:
 def _budget_table(comparison: Comparison) -> Table:
     rows: list[list[Value]] = []
     for budget in comparison.budgets:
+        found = [budget.candidates[i] for i in comparison.order]
         label = f"Budgets at {budget.factor:.0%}"
-        times = [number(one.step_time_s * 1000 if one else None, 3) for one in budget.candidates]
-        prices = [round_usd(one.bill.total_usd if one else None) for one in budget.candidates]
+        times = [number(one.step_time_s * 1000 if one else None, 3) for one in found]
+        prices = [round_usd(one.bill.total_usd if one else None) for one in found]
         rows.append([f"{label}: step time, ms", *times, ""])
         rows.append([f"{label}: price of everything", *prices, _moved(comparison, budget)])
     before, letters = comparison.budgets[0].before, comparison.letters
@@ -148,7 +151,7 @@ def _budget_table(comparison: Comparison) -> Table:
         "value: nothing meets the plan's rules any more."
     )
     caption = f"Budgets (total bandwidth, cost) by ±{SWING_FRACTION:.0%}, optimised again"
-    headings = ["", *letters, "Ranking"]
+    headings = ["", *(one.letter for one in comparison.ordered), "Ranking"]
     return cells.table("budgets", caption, headings, rows, note=note)
 
 
@@ -165,7 +168,7 @@ def _moved(comparison: Comparison, budget: BudgetSwing) -> str:
 
 def _discounts(comparison: Comparison) -> list[Table]:
     """What volume discounts take off, by tier; none where they take nothing off any design."""
-    designs, tiers = comparison.candidates, comparison.shop.assumptions.volume_discounts
+    designs, tiers = comparison.ordered, comparison.shop.assumptions.volume_discounts
     rows: list[list[Value]] = []
     before = [ZERO for _ in designs]
     for i, tier in enumerate(tiers, start=1):
@@ -185,7 +188,7 @@ def _discounts(comparison: Comparison) -> list[Table]:
         "part gets the largest discount that it reaches. Links per GB/s get none, nor do quotes: "
         "they are prices for this order."
     )
-    headings = ["Discounts up to", *comparison.letters]
+    headings = ["Discounts up to", *(one.letter for one in designs)]
     return [cells.table("discounts", caption, headings, rows, note=note, is_folded=True)]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 
@@ -31,6 +32,7 @@ _LETTERS = 60
 """Of the subject of a note."""
 _BANDWIDTHS = "bandwidth_dim[0-9]+_GBps"
 _NUMBERS = "[0-9][0-9.e+]*"
+_FOUND = "parallelism_found"
 _OPTIMAL = f"{STATUS} = 'optimal'"
 
 
@@ -63,6 +65,15 @@ def bandwidth_Bps(results: Results, row: int) -> Array | None:
     query = f"SELECT COLUMNS('{_BANDWIDTHS}') FROM designs WHERE row = {row}"
     (own,) = results.sql(query).rows
     return np.array([one for one in own if one is not None]) * BYTES_PER_S_PER_GBPS
+
+
+def with_strategy(results: Results, row: int, plan: OpenedPlan) -> OpenedPlan:
+    """A plan that leaves its strategy open with the one that the row has."""
+    if not plan.is_open or _FOUND not in results.columns:
+        return plan
+    ((text,),) = results.sql(f"SELECT {_FOUND} FROM designs WHERE row = {row}").rows
+    own = plan.document.value | {"parallelism": json.loads(text)}
+    return OpenedPlan(replace(plan.document, value=own), plan.beside, plan.bills)
 
 
 @cache

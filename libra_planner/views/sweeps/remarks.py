@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import reduce
 from itertools import islice
 from operator import getitem
 
 from libra_planner.errors import Infeasible, PlannerError
-from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.plain_text import visible
 from libra_planner.problem import fastest_alternative
 from libra_planner.reading.bundled import folder
@@ -35,12 +32,19 @@ from libra_planner.sweeps.solver import NO_BANDWIDTH
 from libra_planner.views.sweeps.answers import measure_words, time_words
 from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.linear import has_linear_costs, linear_remarks, unsold_remarks
-from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, note_remarks, plans_of
+from libra_planner.views.sweeps.noted import (
+    Remark,
+    bandwidth_Bps,
+    note_remarks,
+    plans_of,
+    with_strategy,
+)
 from libra_planner.views.sweeps.paid import (
     bill_remarks,
     idle_price_remarks,
     over_rule_remarks,
 )
+from libra_planner.views.sweeps.unswept import cheaper_remarks, placement_remarks
 from libra_planner.views.training.found import TIES_UNKNOWN
 from libra_planner.views.training.step import busy_words
 
@@ -49,7 +53,6 @@ _LONGEST = 300
 _MOST_LINES = 3
 _MOST_BEST = 9
 """Best rows whose plans are read."""
-_FOUND = "parallelism_found"
 _MOST_REASONS = 8
 """Reasons of each kind of failed rows."""
 _MOST_CONFLICTS = 5
@@ -86,6 +89,8 @@ def _remarks(results: Results) -> Iterator[Remark]:
         what = f"{n:,} of {results.n_rows:,} rows have an optimum and no bill"
         yield Remark(f"{what}: run the sweep into a new directory, and it says why", what)
     yield from _busy_links(results)
+    yield from placement_remarks(results)
+    yield from cheaper_remarks(results)
     yield from bill_remarks(results)
     yield from unsold_remarks(results, best_rows(results))
     if "step_time_s" in results.columns:
@@ -311,15 +316,6 @@ def _busy(results: Results, row: int) -> str:
         return ""
     with suppress(PlannerError):
         for plan in plans_of(results, row):
-            problem = _with_strategy(results, row, plan).problem
+            problem = with_strategy(results, row, plan).problem
             return busy_words(fastest_alternative(problem, bandwidth), bandwidth)
     return ""
-
-
-def _with_strategy(results: Results, row: int, plan: OpenedPlan) -> OpenedPlan:
-    """A plan that leaves its strategy open with the one that the row has."""
-    if not plan.is_open or _FOUND not in results.columns:
-        return plan
-    ((text,),) = results.sql(f"SELECT {_FOUND} FROM designs WHERE row = {row}").rows
-    own = plan.document.value | {"parallelism": json.loads(text)}
-    return OpenedPlan(replace(plan.document, value=own), plan.beside, plan.bills)

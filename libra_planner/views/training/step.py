@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.check.expected import expected_step
+from libra_planner.check.expected import ExpectedStep, expected_step
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.step.critical_path import COMPUTE, Share
@@ -121,21 +121,39 @@ def links_hint(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         )
 
 
+def hashed_step(
+    problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]
+) -> tuple[float, ExpectedStep] | None:
+    """A step in the model, and as ECMP is expected to make it; ``None`` unless much longer.
+
+    Of a whole model's step alone; ``bandwidth_bytes_per_s`` per NPU, shape (n_dims,).
+    """
+    if problem.step.whole_training is None:
+        return None
+    vector = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+    step_s = float(problem.step_time.seconds(vector))
+    hashed = expected_step(problem, vector) if _busy(problem, vector, step_s) else None
+    is_longer = hashed is not None and hashed.most_s >= (1 + LEAST_LONGER) * step_s
+    return (step_s, hashed) if hashed is not None and is_longer else None
+
+
+def _busy(problem: Problem, bandwidth_Bps: Array, step_s: float) -> dict[int, float]:
+    """Dimensions where flows choose a path, and how much of a step they are busy, if not idle."""
+    shares = problem.step.busy_s(bandwidth_Bps) / step_s
+    return {dim: float(shares[dim]) for dim in _chosen(problem) if shares[dim] > _IDLE}
+
+
 def busy_words(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> str:
     """Which dimensions are busy where flows choose a path, and what that costs; mostly empty.
 
     Of a whole model's step alone; ``bandwidth_bytes_per_s`` per NPU, shape (n_dims,).
     """
-    if problem.step.whole_training is None:
+    found = hashed_step(problem, bandwidth_bytes_per_s)
+    if found is None:
         return ""
-    vector = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-    step_s, labels = float(problem.step_time.seconds(vector)), problem.topology.labels
-    shares = problem.step.busy_s(vector) / step_s
-    busy = [dim for dim in _chosen(problem) if shares[dim] > _IDLE]
-    hashed = expected_step(problem, vector) if busy else None
-    if hashed is None or hashed.most_s < (1 + LEAST_LONGER) * step_s:
-        return ""
-    first, *others = [f"{labels[dim]} is busy for {shares[dim]:.0%}" for dim in busy]
+    (step_s, hashed), labels = found, problem.topology.labels
+    shares = _busy(problem, np.asarray(bandwidth_bytes_per_s, dtype=np.float64), step_s)
+    first, *others = [f"{labels[dim]} is busy for {share:.0%}" for dim, share in shares.items()]
     listed = " and ".join([first, *(text.replace(" is busy", "") for text in others)])
     longer = f"{format_time(hashed.mean_s)} ({hashed.mean_s / step_s - 1:+.0%}"
     return (
