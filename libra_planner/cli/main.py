@@ -15,12 +15,18 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from libra_planner import __version__
-from libra_planner.cli.arguments.commands import COMMANDS, add_commands, flags_of
+from libra_planner.cli.arguments.commands import (
+    COMMANDS,
+    add_commands,
+    command_of,
+    flags_of,
+    owners_of,
+)
 from libra_planner.cli.arguments.helping import PROGRAM, formatter, help_text
 from libra_planner.cli.arguments.making import find_files
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
 from libra_planner.errors import close_names
-from libra_planner.plain_text import short_text, visible
+from libra_planner.plain_text import joined, short_text, visible
 from libra_planner.processes import kept_interrupts, uncollected
 
 _NEGATIVE = re.compile(r"-[.0-9]")
@@ -37,6 +43,8 @@ _SHAPES = {
 """What values of options look like."""
 _ELSEWHERE = {"--npu": "--system", "--nic": "--fabric"}
 """Options of some commands, and those of others that say the same."""
+_RULES = {"--taper": "; in a plan it is a rule, such as taper(spine) == 2"}
+"""What plans say in place of an option of other commands."""
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
 
@@ -110,6 +118,9 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=formatter, **settings)
 
+    command: str = ""
+    """The command that is named, with the program's name."""
+
     flags: Sequence[str] = ()
     """Of the command that is named, to suggest one for a wrong one."""
 
@@ -124,6 +135,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         near = f"; did you mean {' or '.join(meant)}?" if (meant := self._meant(message)) else ""
+        if not near and (found := _WRONG_FLAG.search(message)):
+            near = _elsewhere_text(found[1])
+        if self.command:  # What no command takes is found by the parser of the program.
+            self.prog, self.usage = self.command, f"{self.command} [options]"
         super().error(visible(short_text(message, _LONGEST_MESSAGE)) + near + self._value(message))
 
     def _value(self, message: str) -> str:
@@ -168,10 +183,25 @@ def _close_flags(word: str, flags: Sequence[str]) -> list[str]:
     names = [flag.removeprefix("--").split("-") for flag in flags]
     initials = ["".join(part[:1] for part in name) if name[1:] else "" for name in names]
     letters = word.lstrip("-")
+    if word in _RULES or (word not in flags and owners_of(word)):
+        return []
     meant = {letters, letters.removesuffix("s")} - {""}
     return [x for x, own in zip(flags, initials, strict=True) if own in meant] or close_names(
         word, flags
     )
+
+
+def _elsewhere_text(flag: str) -> str:
+    """Which commands have an option, and what a plan says in its place; empty where none does.
+
+    >>> _elsewhere_text("--hosts"), _elsewhere_text("--no-such")
+    ('; --hosts belongs to fabric', '')
+    """
+    owners = owners_of(flag)
+    if not owners:
+        return ""
+    listed = joined(owners, "and") if owners[1:] else owners[0]
+    return f"; {flag} belongs to {listed}{_RULES.get(flag, '')}"
 
 
 def _flagged(word: str, flags: Sequence[str]) -> str:
@@ -201,5 +231,6 @@ def command_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.whole_help = help_text({name: about for name, (_, about, _) in COMMANDS.items()})
     parser.add_argument("--version", action="version", version=__version__)
     parser.flags = flags_of(arguments)
+    parser.command = f"{PROGRAM} {name}" if (name := command_of(arguments)) else ""
     add_commands(parser, COMMANDS, arguments, "COMMAND")
     return parser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -22,13 +22,13 @@ from libra_planner.plan.npus import (
     canonical_name,
     catalogue_npu,
 )
-from libra_planner.plan.options import port_bytes_per_s, speed_bytes_per_s
+from libra_planner.plan.options import PortSpeed, Speed
 from libra_planner.plan.quotes import Currency, Date
 from libra_planner.plan.training import plan_spec
 from libra_planner.procurement import bill
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
-from libra_planner.reading.document import Key, apply_settings, read_document
+from libra_planner.reading.document import apply_settings, read_document
 from libra_planner.reading.models import (
     AsOf,
     Confidence,
@@ -95,7 +95,7 @@ class IncludesSpec(Model):
     n_racks : Racks that it comes with; 0 for a server that goes into a rack.
     """
 
-    scale_up: Text | None = None
+    scale_up: Speed | None = None
     nics: dict[Text, Count] = Field({})
     n_racks: Annotated[int, Field(ge=0, le=100)] = Field(0, alias="racks")
 
@@ -137,7 +137,7 @@ class PartSpec(Model):
 
     kind: Literal["server", "nic", "switch", "optic", "copper", "active_optical", "fibre", "rack"]
     description: Text
-    port_speed: Text | None = None
+    port_speed: PortSpeed | None = None
     n_ports: Count | None = None
     ports_per_cage: Annotated[int, Field(ge=1, le=8)] = 1
     links_per_module: Annotated[int, Field(ge=1, le=8)] = 1
@@ -226,7 +226,7 @@ class SideNetworkSpec(Model):
     """
 
     n_ports_per_server: Annotated[int, Field(ge=0, le=64)] = Field(1, alias="ports_per_server")
-    port_speed: Text
+    port_speed: PortSpeed
     switch_radix: Annotated[int, Field(ge=2, le=1024)] = 64
     oversubscription: Ratio = 1.0
     n_reserved: Annotated[int, Field(ge=0, le=100_000)] = Field(default=0, alias="reserve")
@@ -444,18 +444,11 @@ class _PartsReader(FaultCollector):
     def _part(self, name: str, spec: PartSpec) -> bill.Part:
         key, includes = ("parts", name), bill.Includes()
         price = self.attempt((*key, "price", "currency"), self._price, spec.price)
-        speed_Bps = self._speed((*key, "port_speed"), spec.port_speed, port_bytes_per_s)
         if spec.includes is not None:
-            scale_up_Bps = self._speed((*key, "includes", "scale_up"), spec.includes.scale_up)
             nics, n_racks = tuple(spec.includes.nics.items()), spec.includes.n_racks
-            includes = bill.Includes(scale_up_Bps, nics, n_racks)
-        own = {"price": price, "port_speed_Bps": speed_Bps, "includes": includes}
+            includes = bill.Includes(spec.includes.scale_up or 0.0, nics, n_racks)
+        own = {"price": price, "port_speed_Bps": spec.port_speed or 0.0, "includes": includes}
         return bill.Part(name, **core_fields(spec, bill.Part) | own)
-
-    def _speed(
-        self, key: Key, text: str | None, read: Callable[[str], float] = speed_bytes_per_s
-    ) -> float:
-        return 0.0 if text is None else self.attempt(key, read, text) or 0.0
 
     def _price(self, spec: PartPriceSpec | None) -> bill.Price | None:
         if spec is None:
@@ -490,9 +483,8 @@ class _PartsReader(FaultCollector):
         sides = []
         for name in ("frontend", "storage"):
             side = getattr(spec, name)
-            speed_Bps = self._speed((*key, name, "port_speed"), side.port_speed, port_bytes_per_s)
             own = core_fields(side, bill.SideNetwork)
-            sides.append(bill.SideNetwork(name=name, port_speed_Bps=speed_Bps, **own))
+            sides.append(bill.SideNetwork(name=name, port_speed_Bps=side.port_speed, **own))
         if npu is None or server is None or rack is None:
             return None
         rates, discounts = spec.failures_per_million_hours, spec.volume_discounts

@@ -208,7 +208,9 @@ _SOME_DEGREES = "expected degrees such as {tp: 8, dp: 64}"
 def _not_auto(value: Any) -> Any:
     """Degrees are said, or searched before a plan of one workload is built."""
     if isinstance(value, str) or is_auto(value):
-        fix = "auto is for plans of one workload, not for those of a group"
+        fix = "auto is for plans of one workload, not for those of a group: search each in a plan "
+        fix += "of its own under the same rules, and write the degrees that it finds here; the "
+        fix += "best taper depends on them, so search again at the bandwidths of the group"
         raise ValueError(f"got {shown(value)}, {_SOME_DEGREES}; {fix}")
     return value
 

@@ -26,6 +26,7 @@ from libra_planner.plan.npus import catalogue_npu, name_notes, scale_up_domain
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.plan.quotes import plan_quotes, quote_notes
 from libra_planner.plan.steps import whole
+from libra_planner.plan.steps.notes import Kind, of_kind
 from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading import bundled
@@ -338,7 +339,8 @@ class _ProblemBuilder(FaultCollector):
         notes, settings = training.step_words(self.spec, planned, step)
         npus = training.npu_names(self.spec, self.beside)
         more, words = scale_up.domain_words(base, npus)
-        notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
+        notes += [*of_kind(Kind.DECISION, name_notes(npus)), *more]
+        settings += words
         settings += fidelity.settings(step.model.n_chunks)
         if any(one.training.loop is not None for one in planned):
             settings += loop_settings(self.spec.layer_loop, training.plan_loop(self.spec))
@@ -353,12 +355,13 @@ class _ProblemBuilder(FaultCollector):
         counts = [x.for_units(base.n_npus_bought) if x.item in fixed.quoted else x for x in quotes]
         quoted = quote_notes(counts, used, is_billed=is_billed)
         unused = catalogue.unused_notes(self.document, base.prices.choice)
+        notes += of_kind(Kind.BASIS, fixed.notes)
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(
             source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            notes=(*notes, *fixed.notes, *quoted, *unused, *_free_notes(base, book)),
+            notes=(*notes, *quoted, *unused, *_free_notes(base, book)),
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
             unused_quotes=() if is_billed else unused_items(base.prices.quotes, used),

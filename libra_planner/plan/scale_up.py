@@ -14,6 +14,7 @@ from libra_planner.errors import Fault, Place, SpecError, shown
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.npus import catalogue, npu_named, scale_up_domain
+from libra_planner.plan.steps.notes import Kind, Note
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.models import Model, Text
@@ -174,11 +175,13 @@ def domain_words(problem: Problem, npus: Sequence[str]) -> tuple[list[str], list
     settings = [f"scale-up {domain.name} ({speed} per NPU, one direction)"]
     n_bought, n_used = domain.n_npus_bought(topology), topology.n_npus
     units = f"{n:,} x {domain.name} hold {n_bought:,} NPUs, and {n_used:,} are used"
-    notes = [f"{units}: {n_bought - n_used:,} are paid for and idle"] * (n_bought > n_used)
+    idle = Note(f"{units}: {n_bought - n_used:,} are paid for and idle", Kind.DECISION)
+    notes: list[str] = [idle] * (n_bought > n_used)
     notes += experts_notes(problem)
     if domain.server:
         dims = ", ".join(topology.labels[dim] for dim in domain.dims(topology))
-        notes.append(f"{dims}: {domain.name} is in the price of {domain.server}, and costs $0 here")
+        free = f"{dims}: {domain.name} is in the price of {domain.server}, and costs $0 here"
+        notes.append(Note(free, Kind.BASIS))
     return notes, settings
 
 

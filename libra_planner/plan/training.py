@@ -16,6 +16,7 @@ from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import loop_notes, parse_loop
 from libra_planner.plan.npus import canonical_name, catalogue, npu_named
 from libra_planner.plan.steps import whole
+from libra_planner.plan.steps.notes import Note, kind_of
 from libra_planner.plan.steps.strategies import DegreesSpec, OpenDegreesSpec
 from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_workload
@@ -397,7 +398,9 @@ def step_words(
     if not isinstance(spec, models.GroupPlanSpec):
         return list(planned[0].notes), list(planned[0].settings)
     pairs = list(zip(step.members, planned, strict=True))
-    notes = [f"{member.name}: {note}" for member, one in pairs for note in one.notes]
+    notes: list[str] = [
+        Note(f"{member.name}: {note}", kind_of(note)) for member, one in pairs for note in one.notes
+    ]
     total = math.fsum(entry.weight for entry in spec.workloads)
     given = any("weight" in entry.model_fields_set for entry in spec.workloads)
     if given and not math.isclose(total, 1.0, rel_tol=1e-9):

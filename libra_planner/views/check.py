@@ -16,7 +16,7 @@ from libra_planner.evaluation import Violation, violations_as_built
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.topology import TrafficSettings
-from libra_planner.plan.steps.notes import in_order, plan_notes
+from libra_planner.plan.steps.notes import Kind, Note, in_order, of_kind, plan_notes
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.models import Balanced
@@ -171,7 +171,7 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
 def check_notes(checked: CheckedPlan) -> Iterator[str]:
     """What a check takes for granted, worth printing beside it; what may change a design first."""
     of_tokens = copies_notes(checked.links.problem, checked.links.bandwidth_Bps)
-    yield from in_order([*of_tokens, *_check_notes(checked)])
+    yield from in_order([*of_kind(Kind.DECISION, of_tokens), *_check_notes(checked)])
 
 
 def _check_notes(checked: CheckedPlan) -> Iterator[str]:
@@ -184,10 +184,8 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
             "speed"
         )
     if any(isinstance(one.fabric, Clos) for one in checked.report.design.dimensions):
-        yield (
-            "all groups of a collective run in step, and a round ends for all NPUs when its last "
-            "flow does"
-        )
+        in_step = "all groups of a collective run in step, and a round ends for all NPUs when its"
+        yield Note(f"{in_step} last flow does", Kind.BASIS)
     if isinstance(problem.step.model, Balanced):
         yield (
             "the links of every dimension are routed with the bytes of the fixed order; what they "
@@ -209,11 +207,11 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"plan's model does not count; without pxn: false in schedules they go through the "
             f"scale-up domain first"
         )
-    yield from unsold_notes(problem, checked.links.bandwidth_Bps)
-    yield from rack_notes(problem, checked.links.bandwidth_Bps)
+    for notes in (unsold_notes, rack_notes):
+        yield from of_kind(Kind.DECISION, notes(problem, checked.links.bandwidth_Bps))
     yield from built_notes(design)
     if realization is not None:
-        yield from (f"preset: {note}" for note in realization.notes)
+        yield from of_kind(Kind.BASIS, (f"preset: {note}" for note in realization.notes))
     yield from plan_notes(plan.as_checked(checked.links.problem))
 
 

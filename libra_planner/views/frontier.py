@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from libra_planner.plan.steps.notes import Kind, Note
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views import cells, plan
@@ -54,7 +55,8 @@ def _notes(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[str]:
     built = [whole_ports(problem, point.bandwidth_bytes_per_s) for point in points]
     n = sum(1 for one in built if one is not None and one.fault)
     if n and len(points) > 1:
-        yield f"{n} of these {len(points)} designs cannot be built; check says why"
+        words = f"{n} of these {len(points)} designs cannot be built; check says why"
+        yield Note(words, Kind.DECISION)
 
 
 def one_design_text(problem: Problem, point: FrontierPoint) -> str:
@@ -111,7 +113,7 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
         yield "* least step time x cost of these; objective performance_per_cost finds the least"
     worst = max(point.optimality_gap for point in points)
     yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
-    yield from (escape(f"Note: {note}") for note in _notes(problem, points))
+    yield from plan.note_lines(_notes(problem, points))
 
 
 def frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:

@@ -17,6 +17,7 @@ from libra_planner.fabric.cluster import RAIL_ONLY
 from libra_planner.fabric.parts import DesignParts, DimensionParts
 from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension, sharing
 from libra_planner.fabric.topology import RAIL, TOP_OF_RACK
+from libra_planner.plan.steps.notes import Kind, Note, of_kind
 from libra_planner.problem import Problem
 from libra_planner.routing.entropy import HeaderEntropy, header_entropy
 from libra_planner.routing.loads import fim_percent
@@ -314,7 +315,7 @@ def _scale_up_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
 
 def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
     """Scale-up switches (C14), and networks in which groups load one another."""
-    yield from _scale_up_notes(problem, design)
+    yield from of_kind(Kind.BASIS, _scale_up_notes(problem, design))
     built = design.dimensions
     has_switches = any(problem.links.switches) and not any(problem.links.networks)
     if problem.realization is not None and has_switches:
@@ -322,7 +323,8 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
             "no switch of this fabric has a NIC price: what fabric.realization says of switches "
             "applies to none, unless it stands under a tier's name"
         )
-    yield from (_stack_note(design, tiers) for tiers in design.topology.stacks)
+    stacks = (_stack_note(design, tiers) for tiers in design.topology.stacks)
+    yield from of_kind(Kind.BASIS, stacks)
     for one in design.networks:
         if one.is_network and one.settings and one.settings.port_speed_Bps is None:
             speed = format_bandwidth(one.nic_Bps)
@@ -333,22 +335,24 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
         is_stacked = one.label in {design.topology.labels[x.start] for x in design.topology.stacks}
         if (one.oversubscription or 0) > 1 and isinstance(one.fabric, Clos) and not is_stacked:
             hosts, uplinks = one.fabric.hosts_per_leaf, one.fabric.n_uplinks
-            yield (
+            words = (
                 f"{one.label}: leaves are oversubscribed {one.oversubscription:.4g}:1 as built: a "
                 f"full leaf has {hosts:,} host ports and {uplinks:,} uplink{'s' * (uplinks != 1)}"
             )
+            yield Note(words, Kind.DECISION)
     for dim, one in enumerate(built):
         found = sharing(design.topology, dim, one)
         if found is not None:
             wiring = one.settings.wiring if one.settings is not None else ""
             links = "uplinks" if found.where == "leaf" else "links to the cores"
-            yield (
+            words = (
                 f"{one.label}: with wiring {wiring} groups load one another: a {found.where} holds "
                 f"NPUs of {found.n_sharing:,} of the {found.n_groups:,} groups of "
                 f"{design.topology.dimensions[dim]}, which share its {links}. wiring: rail gives "
                 f"every group a network of its own; with the tiers of this one in brackets, such "
                 f"as {_brackets(design, dim)}, the plan's model counts the load, too"
             )
+            yield Note(words, Kind.DECISION)
 
 
 def _brackets(design: RealizedDesign, dim: int) -> str:
@@ -402,13 +406,15 @@ def built_notes(design: RealizedDesign) -> Iterator[str]:
     built = design.dimensions
     direct = [one.label for one in built if isinstance(one.fabric, Direct)]
     if direct:
-        yield (
+        words = (
             f"{', '.join(direct)}: direct links offer no choice of path, so that FIM is not "
             f"defined; a group in only a part of the dimension has only its own links"
         )
+        yield Note(words, Kind.BASIS)
     for one in built:
         if one.is_network and isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
-            yield f"{one.label}: one switch per network offers no choice of path: no FIM"
+            words = f"{one.label}: one switch per network offers no choice of path: no FIM"
+            yield Note(words, Kind.BASIS)
             yield from _ignored(one)
     yield from whole_link_notes(design)
 
@@ -424,7 +430,8 @@ def whole_link_notes(design: RealizedDesign) -> Iterator[str]:
     for one in design.dimensions:
         n_planes = one.settings.n_planes if one.settings is not None and not one.place else 1
         if n_planes > 1:
-            yield f"{one.label}: {n_planes} planes: {planes_text(one.nic_Bps, n_planes)}"
+            words = f"{one.label}: {n_planes} planes: {planes_text(one.nic_Bps, n_planes)}"
+            yield Note(words, Kind.DECISION)
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
             nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
             has = f"{nics} of {format_bandwidth(one.nic_Bps)} per NPU"

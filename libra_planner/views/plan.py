@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import isfinite
 from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.fabric.topology import Topology
-from libra_planner.plan.steps.notes import in_order, plan_notes
+from libra_planner.plan.steps.notes import Kind, Note, in_order, lead_of, of_kind, plan_notes
 from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER
 from libra_planner.step.bands import related_bands
@@ -59,9 +60,12 @@ def setting_lines(problem: Problem) -> list[str]:
 
 
 def note_lines(notes: Iterable[str]) -> list[str]:
-    """Notes below an empty line, if there are any."""
-    lines = [escape(f"Note: {note}") for note in notes]
-    return ["", *lines] if lines else []
+    """Notes below an empty line, if there are any; apart those that may change what is bought."""
+    lines: list[str] = []
+    for lead, found in groupby(in_order(notes), lead_of):
+        mark = f"[bold]{lead}:[/]" if lead != lead_of("") else f"{lead}:"
+        lines += ["", *(f"{mark} {escape(note)}" for note in found)]
+    return lines
 
 
 def violations(violated: Iterable[Violation]) -> list[dict[str, Any]]:
@@ -119,13 +123,12 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 def built_notes(problem: Problem, bandwidth_bytes_per_s: Array) -> Iterator[str]:
     """What a vector takes for granted: that it is sold so, and what its plan does."""
-    yield from busy_notes(problem, bandwidth_bytes_per_s)
-    yield from copies_notes(problem, bandwidth_bytes_per_s)
-    yield from thin_notes(problem, bandwidth_bytes_per_s)
-    yield from port_notes(problem, bandwidth_bytes_per_s)
-    yield from rack_notes(problem, bandwidth_bytes_per_s)
-    yield from free_port_notes(problem, bandwidth_bytes_per_s)
-    yield from wiring_notes(problem, bandwidth_bytes_per_s)
+    yield from of_kind(Kind.STEP, busy_notes(problem, bandwidth_bytes_per_s))
+    for notes in (
+        *(copies_notes, thin_notes, port_notes, rack_notes, free_port_notes),
+        wiring_notes,
+    ):
+        yield from of_kind(Kind.DECISION, notes(problem, bandwidth_bytes_per_s))
     yield from plan_notes(problem)
 
 
@@ -157,17 +160,18 @@ def without_busy(notes: Iterable[str], problem: Problem, evaluation: Evaluation)
 
 
 def _result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
-    yield from objective_notes(problem, evaluation)
-    yield from spare_notes(problem, evaluation)
+    yield from of_kind(Kind.DECISION, objective_notes(problem, evaluation))
+    yield from of_kind(Kind.DECISION, spare_notes(problem, evaluation))
     yield from built_notes(problem, evaluation.bandwidth_bytes_per_s)
     real_s = evaluation.real_link_step_time_s
     if real_s is not None:
         slower = real_s / evaluation.step_time_s - 1
-        yield (
+        words = (
             f"{_granted(problem)}. The model grants them all "
             f"of its bandwidth, as LIBRA does; on their own links the step would take "
             f"{format_time(real_s)} ({slower:+.1%})"
         )
+        yield Note(words, Kind.DECISION)
 
 
 def _granted(problem: Problem) -> str:

@@ -38,7 +38,7 @@ def words(text: str) -> str:
 
 
 def notes_of(out: str) -> list[str]:
-    return [words(line) for line in out.splitlines() if line.startswith("Note: ")]
+    return [words(line) for line in out.splitlines() if line.startswith(("Note: ", "Consider: "))]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])

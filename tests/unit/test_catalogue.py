@@ -97,7 +97,7 @@ FAULTS = {
     "quoted number": (("[50 GB/s,", "['50',"), r"dim2.0.speed: got '50' without a unit.*write 50"),
     "bits or bytes": (("[50 GB/s,", "[50 Gb/s,"), r"got the unit 'Gb/s'.*GB/s for bytes or Gbit"),
     "unknown unit": (("[50 GB/s,", "[50 GBs,"), r"got the unit 'GBs'.*did you mean .*GB/s"),
-    "time": (("[50 GB/s,", "[50 ms,"), r"dim2.0.speed: got a time in ms, expected GB/s"),
+    "time": (("[50 GB/s,", "[50 ms,"), r"dim2.0.speed: got '50 ms', a time, expected GB/s"),
     "zero": (("[50 GB/s,", "[0 GB/s,"), r"got '0 GB/s', expected a speed from 1000 to"),
     "negative": (("[50 GB/s,", "[-50 GB/s,"), r"got '-50 GB/s', expected a speed from 1000 to"),
     "huge": (("[50 GB/s,", "[5e300 GB/s,"), r"got '5e300 GB/s', expected a speed from"),

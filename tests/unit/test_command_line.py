@@ -94,6 +94,13 @@ def test_bad_usage_is_2(arguments: list[str], run) -> None:
     [
         (["train", "--gbs", "1536"], "--gbs 1536; did you mean --global-batch?"),
         (["train", "--gpu", "8"], "did you mean --gpus?"),
+        (
+            ["optimize", "0e_rails_2to1", "--taper", "3"],
+            "libra-planner optimize: error: unrecognized arguments: --taper 3; --taper belongs to "
+            "init, train, search and fabric; in a plan it is a rule, such as taper(spine) == 2",
+        ),
+        (["optimize", "0e_rails_2to1", "--force"], "--force; --force belongs to init"),
+        (["sweep", "run", "a", "-o", "b", "--taper", "2"], "libra-planner sweep run: error: "),
         (["sweep", "run", "a", "-o", "b", "--json"], "did you mean --json-progress?"),
         (["collective", "--npu", "h100-sxm"], "did you mean --system?"),
         (["search", "--model", "gpt3", "--nic", "400Gbps"], "did you mean --fabric?"),
@@ -241,7 +248,7 @@ def test_what_cannot_be_certified_is_4(plan, run, monkeypatch) -> None:
 def test_data_goes_to_stdout_unwrapped(plan, run) -> None:
     result = run("optimize", plan())
     assert result.err == ""
-    notes = [line for line in result.out.splitlines() if line.startswith("Note:")]
+    notes = [line for line in result.out.splitlines() if line.startswith(("Note:", "Consider:"))]
     assert any(note.endswith("%)") and len(note) > 80 for note in notes), notes
 
 

@@ -26,10 +26,10 @@ def test_a_network_that_cannot_be_built_is_said(command, run, fault) -> None:
     """By every command that takes its speeds, in the words of the one that builds it."""
     name, *options = command
     text = run(name, PLAN, *options, *TYPO).out
-    note = f"Note: It cannot be built: fabric.realization{fault}"
+    note = f"Consider: It cannot be built: fabric.realization{fault}"
     assert note in text
     found = run(name, PLAN, *options, *TYPO, "--json").payload
-    assert found["notes"][0] == note.removeprefix("Note: ")
+    assert found["notes"][0] == note.removeprefix("Consider: ")
     assert "it cannot be built: see the note" in text
     assert found["bill_fabric_usd"] is None
     assert "cannot be built" not in run("optimize", PLAN).out

@@ -344,6 +344,27 @@ def flags_of(named: Sequence[str], commands: Commands = COMMANDS) -> list[str]:
     return ["--help", *(name for name in names if name.startswith("-"))]
 
 
+def command_of(named: Sequence[str], commands: Commands = COMMANDS) -> str:
+    """The command that a command line names, with its action; empty for none.
+
+    >>> command_of(["sweep", "run", "a.yaml"]), command_of(["--help"])
+    ('sweep run', '')
+    """
+    name = next((one for one in named if one in commands), "")
+    inside = commands[name][2]() if name else ()
+    action = command_of(named, inside) if isinstance(inside, Mapping) else ""
+    return f"{name} {action}".strip()
+
+
+def owners_of(flag: str) -> list[str]:
+    """Commands that have an option.
+
+    >>> owners_of("--hosts")
+    ['fabric']
+    """
+    return [name for name in COMMANDS if flag in flags_of([name])]
+
+
 def _single(arguments: Arguments) -> Iterator[Argument]:
     """Arguments without what some have in common."""
     for one in arguments:

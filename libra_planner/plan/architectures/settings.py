@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from libra_planner.errors import Fault, SpecError
 from libra_planner.plan.models import ComputeSpec
 from libra_planner.plan.prices import NpuSpec
+from libra_planner.plan.steps.notes import Kind, Note
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS
 
 
@@ -59,7 +60,7 @@ def rate_notes(compute: ComputeSpec | None, settings: PlanSettings) -> tuple[str
     if npu is None or settings.npu is not None:
         return ()
     rate = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s per NPU"
-    return (f"assumed compute rate: {rate}; set npu in the plan to change it",)
+    return (Note(f"assumed compute rate: {rate}; set npu in the plan to change it", Kind.BASIS),)
 
 
 def per_replica(name: str, own: int | None, settings: PlanSettings, unit: str) -> int:

@@ -1,27 +1,65 @@
-"""What a plan takes for granted, in notes beside its figures."""
+"""What a plan takes for granted, in notes beside its figures, and what kind each note is of."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
+from enum import IntEnum
 
 from libra_planner.problem import Problem
 from libra_planner.step.collectives.calibrated import Calibrated
 
-IS_FIRST = re.compile(r"ECMP puts several flows on one uplink")
-"""Words of a note that doubts the step time itself."""
-DECIDES = re.compile(
-    r"cannot be built|not certain|whole (?:parts|ports|links)|placement only|stay free|\$\S+ less"
-    r"|is that meant|cannot be plugged|a rack holds|on their own links|load one another"
-    r"|leaves are oversubscribed|compares each workload|paid for and idle|token_copies"
-)
-"""Words of notes that may change what is bought."""
-TELLS_ORIGIN = re.compile(
-    r"^(?:calibrated extrapolates|assumed |preset: |no shadow prices|quotes that )"
-    r"|is in the price of|all groups of a collective run in step"
-    r"|at full bandwidth, without leaves|are one network behind one port|offers? no choice of path"
-)
-"""Words of notes on where figures come from."""
+
+class Kind(IntEnum):
+    """What a note is about; those of less come first."""
+
+    STEP = 0
+    """It doubts the step time itself."""
+    DECISION = 1
+    """Money, or a risk: it may change what is bought."""
+    PLAIN = 2
+    """Everything else."""
+    BASIS = 3
+    """Where figures come from."""
+
+
+class Note(str):
+    """A sentence beside figures that knows its kind; every other text is plain.
+
+    Parameters
+    ----------
+    text : for people.
+    kind : what it is about.
+    """
+
+    kind: Kind
+
+    def __new__(cls, text: str, kind: Kind = Kind.PLAIN) -> Note:
+        found = super().__new__(cls, text)
+        found.kind = kind
+        return found
+
+
+def kind_of(note: str) -> Kind:
+    """The kind that a note was given where it was made."""
+    return note.kind if isinstance(note, Note) else Kind.PLAIN
+
+
+def lead_of(note: str) -> str:
+    """The word before a note where it is printed: one that may change what is bought stands out.
+
+    >>> lead_of(Note("$1M less", Kind.DECISION)), lead_of("a table")
+    ('Consider', 'Note')
+    """
+    return "Consider" if kind_of(note) <= Kind.DECISION else "Note"
+
+
+def of_kind(kind: Kind, notes: Iterable[str]) -> Iterator[Note]:
+    """Notes of one kind.
+
+    >>> [note.kind.name for note in of_kind(Kind.BASIS, ["assumed NPU price: $27.50k"])]
+    ['BASIS']
+    """
+    yield from (Note(note, kind) for note in notes)
 
 
 def in_order(notes: Iterable[str]) -> list[str]:
@@ -29,15 +67,10 @@ def in_order(notes: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> in_order(["assumed NPU price: $27.50k", "LIBRA's table", "It cannot be built: no port"])
-    ['It cannot be built: no port', "LIBRA's table", 'assumed NPU price: $27.50k']
+    >>> in_order([Note("assumed price", Kind.BASIS), "a table", Note("no port", Kind.DECISION)])
+    ['no port', 'a table', 'assumed price']
     """
-
-    def rank(note: str) -> tuple[bool, bool, bool]:
-        is_origin = bool(TELLS_ORIGIN.search(note))
-        return not IS_FIRST.search(note), not DECIDES.search(note), is_origin
-
-    return sorted(notes, key=rank)
+    return sorted(notes, key=kind_of)
 
 
 def plan_notes(problem: Problem) -> Iterator[str]:
@@ -63,7 +96,8 @@ def _calibrated_notes(problem: Problem) -> Iterator[str]:
         for what in model.extrapolations(one.collective, one.group):
             found.setdefault(what, []).append(one.label)
     if found:
-        yield extrapolated(f"{', '.join(dict.fromkeys(x))} of {what}" for what, x in found.items())
+        beyond = (f"{', '.join(dict.fromkeys(x))} of {what}" for what, x in found.items())
+        yield Note(extrapolated(beyond), Kind.BASIS)
 
 
 def extrapolated(beyond: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from libra_planner.plain_text import line_breaks, visible, visible_lines
+from libra_planner.plan.steps.notes import lead_of
 from libra_planner.routing.loads import distribution
 from libra_planner.views.cells import Block, Cell, Histogram, Table
 
@@ -202,7 +203,7 @@ def panel_table(table: Table, names: Mapping[str, str] | None = None) -> rich.ta
 
 def note_lines(notes: Iterable[str]) -> Text:
     """Notes as the commands print them, a paragraph each."""
-    return Text("\n".join(f"Note: {note}" for note in notes), "dim")
+    return Text("\n".join(f"{lead_of(note)}: {note}" for note in notes), "dim")
 
 
 def _columns(table: Table, names: Mapping[str, str], **style: Any) -> rich.table.Table:
