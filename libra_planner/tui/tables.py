@@ -200,6 +200,8 @@ class RowTable(DataTable[Text]):
         if not self._headers:
             hint = "there are no rows yet: the filter is for those that come"
         self._prompt = Prompt("Filter", before, hint=hint, changed=self._filter)
+        if 2 * self.region.y > self.app.size.height:  # At the bottom it would hide the rows.
+            self._prompt.add_class("-high")
         self.app.push_screen(self._prompt, done)
 
     def _filter(self, words: str) -> str:

@@ -161,7 +161,7 @@ def test_a_search_that_is_stopped_keeps_what_is_known(tmp_path: Path) -> None:
         await driver.until(lambda: "Stopped: what was known" in driver.text("#search-state"))
         pane = driver.app.pane
         assert pane.query_one(RowTable).row_count > 0
-        assert "55,588 strategies" in driver.text("#search-state")
+        assert "55,588 strategies" in driver.text("#search-notes")
 
     drive(path, walk)
 

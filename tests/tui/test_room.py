@@ -225,3 +225,22 @@ def test_a_change_of_the_plan_ends_its_search_and_undo_takes_the_label_away(whol
         assert "Enter takes a strategy" in driver.text("#search-state")
 
     drive(whole, walk)
+
+
+@pytest.mark.parametrize("key", ["5", "7"])
+def test_a_filter_hides_no_rows_that_it_chooses_from(key: str, whole: Path) -> None:
+    """Its panel stands over the table where that is at the bottom, else under it."""
+
+    async def walk(driver: Driver) -> None:
+        await driver.press(key)
+        table = driver.app.pane.query_one(RowTable)
+        table.show(HEADINGS, ROWS)
+        await driver.press("slash")
+        await driver.pilot.pause(0.1)
+        panel = driver.app.screen.query_one(".dialog").region
+        rows = table.region
+        assert rows.height >= 5
+        first = rows.shrink((1, 0, rows.height - 5, 0))  # Below the heading.
+        assert not panel.overlaps(first)
+
+    drive(whole, walk, (80, 24))

@@ -409,10 +409,9 @@ class DesignPane(Pane):
 
         label, value = problem.topology.labels[dim], f"{values[dim]:.10g}"
         hint = "GB/s per NPU, one direction; all dimensions separated by commas"
-        self.cockpit.ask(
-            Prompt(label, value, hint=hint, check=wrong),
-            lambda answer: self.cockpit.change_bandwidth(self._vector_of(answer, dim)),
-        )
+        prompt = Prompt(label, value, hint=hint, check=wrong)
+        change = self.cockpit.change_bandwidth
+        self.cockpit.ask(prompt, lambda answer: change(self._vector_of(answer, dim)))
 
     def _vector_of(self, text: str, dim: int) -> Bandwidth:
         """A whole vector, or one number in the place of the dimension's."""

@@ -140,8 +140,8 @@ _FIRST = (
     "network cost",
     "system cost",
     "  in whole parts",
-    "perf/cost vs equal",
     "rules",
+    "perf/cost vs equal",
 )
 _SAID = ("plan", "settings", "")
 """Rows of Compare: those that decide, and those that the report says anyway."""

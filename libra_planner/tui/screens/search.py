@@ -211,7 +211,8 @@ class SearchPane(Pane):
                 with Notes(id="search-head"):
                     yield Card(_HINT, id="search-state")
                 yield RowTable()
-                with Notes(title="Notes", id="search-beside"):
+                with Notes(title="Notes", id="search-beside") as beside:
+                    beside.display = False
                     yield Card(id="search-notes")
             with Vertical(id="search-picture"):
                 yield Static(id="search-title")

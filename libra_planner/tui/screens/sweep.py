@@ -25,6 +25,7 @@ from libra_planner.tui.session import Edits
 from libra_planner.tui.tables import RowTable
 from libra_planner.tui.widgets import Card, Notes
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
+from libra_planner.views.links import counted
 
 _CALM_S = 0.1
 """Pause between two rows in which the scatter is drawn."""
@@ -337,7 +338,7 @@ class SweepPane(Pane):
         table.show(headings, cells, keys, spare=page.of_one_text(cells), names=names)
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
-        self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"
+        self._page_text = f"{page.view}: {counted(len(rows), 'design')}{turn}; dims in GB/s per NPU"
         self._page_line(self._page_text)
         self._draw_soon()
 
