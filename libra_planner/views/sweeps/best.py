@@ -146,9 +146,9 @@ def unsold_sql(results: Results) -> str:
     return f"({STATUS} = 'optimal' AND {OVER_SERVER} > 0)" if results.n_unsold else "false"
 
 
-def unranked_groups(results: Results, axis: str) -> Iterator[str]:
-    """Why groups of an axis have no best row, where they have optima."""
-    keys = ", ".join(dict.fromkeys([*_works(results), sql_name(axis), OBJECTIVE]))
+def unranked_groups(results: Results, axes: Sequence[str]) -> Iterator[str]:
+    """Why groups of axes have no best row, where they have optima."""
+    keys = ", ".join(dict.fromkeys([*_works(results), *map(sql_name, axes), OBJECTIVE]))
     ranked = f"bool_or(({results.ranked}) IS TRUE) OVER (PARTITION BY {keys})"
     query = (
         f"SELECT count(*) FILTER (WHERE {unsold_sql(results)}), count(*) FROM (SELECT *, {ranked} "
