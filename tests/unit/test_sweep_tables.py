@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 import libra_planner as lp
 
@@ -74,3 +75,33 @@ def test_avoidable_fim_names_its_dimension(run, tmp_path) -> None:
         for one in every:
             told = f"{one['fim_avoidable_percent']:.2f} {one['fim_avoidable_dimension']}"
             assert told in shown
+
+
+def test_what_comes_by_itself_is_refused_with_how_it_comes(run, tmp_path) -> None:
+    """Columns of a search and of a check are no figures to ask for: the message says so, briefly."""
+    for name, how in (("parallelism_found", "parallelism: auto"), ("fim_percent", "check")):
+        path = tmp_path / "sweep.yaml"
+        path.write_text(yaml.safe_dump(SWEEP | {"columns": ["step_time_s", name]}))
+        err = run("sweep", "plan", path).err
+        assert f"got '{name}', which comes by itself with {how}; leave it out here" in err
+
+
+def test_a_plan_of_a_sweep_tells_a_wrong_unit(run, tmp_path) -> None:
+    """Rules in Gbps beside ports of eight times that: sweep plan says it before the run."""
+    own = SWEEP["set"] | {"fabric.realization.port_speed": "{nic * 8} Gbps"}
+    wrong = own | {"constraints": ["leaf == {nic} Gbps", "taper(spine) == {taper}"]}
+    for settings, is_told in ((own, False), (wrong, True)):
+        path = tmp_path / "sweep.yaml"
+        path.write_text(yaml.safe_dump(SWEEP | {"set": settings}))
+        said = "bills buy more bandwidth than is asked for in " in run("sweep", "plan", path).err
+        assert said == is_told
+
+
+def test_a_directory_that_is_not_there_is_told_as_such() -> None:
+    with pytest.raises(lp.errors.DataNotFound, match="nowhere: got no such directory"):
+        lp.sweep_results("nowhere")
+
+
+def test_list_prices_means_parts_and_price_books(run) -> None:
+    """Prices stand in parts catalogues and price books, which no letter tells."""
+    assert "did you mean parts or cost-models?" in run("list", "prices").err
