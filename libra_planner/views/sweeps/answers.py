@@ -26,7 +26,7 @@ from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
-from libra_planner.views.sweeps.values import token_words
+from libra_planner.views.sweeps.values import degree_words, token_words
 
 _BEST, _LEAST = "best_", "least_"
 _ROWS = ("fastest_row", "cheapest_row", "best_per_dollar_row")
@@ -312,14 +312,14 @@ def _heading(one: Column, units: Mapping[str, str]) -> str:
 
 def _named(one: Column, value: Any, units: Mapping[str, str]) -> str:
     """A value with its name, for a line of words."""
-    text = value if one.name == OBJECTIVE else one.cell(value)
+    text = value if one.name == OBJECTIVE else degree_words(one.cell(value))
     return f"{one.label} {text} {_unit(one, units)}".strip()
 
 
 def _cell(one: Column, value: Any) -> Cell:
     if one.name == _AVOIDABLE and isinstance(value, str):
         return Cell(value)
-    return Cell(NONE if value is None else one.cell(value))
+    return Cell(NONE if value is None else degree_words(one.cell(value)))
 
 
 def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:

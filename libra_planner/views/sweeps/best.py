@@ -15,6 +15,7 @@ from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import Points
+from libra_planner.views.sweeps.values import degree_words
 
 _MOST_WORKS = 3
 _WITHIN = (NEAR, 0.01)
@@ -248,5 +249,5 @@ def _few_digits(value: object) -> str:
     ('3.935', '12500', 'rail')
     """
     if not isinstance(value, float):
-        return visible(as_in_file(value))
+        return degree_words(visible(as_in_file(value)))
     return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"
