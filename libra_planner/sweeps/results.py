@@ -429,39 +429,28 @@ class Results:
         ----------
         axis : a column, or several, whose every combination of values is a group.
         """
-        axes = [axis] if isinstance(axis, str) else [*axis]
-        names = [sql_name(self.need(one, "--group-by")) for one in axes]
-        keys = list(dict.fromkeys([*self._works, *names, cols.OBJECTIVE]))
+        axes = [axis] if isinstance(axis, str) else axis
+        own = (sql_name(self.need(one, "--group-by")) for one in axes)
+        keys = list(dict.fromkeys([*self._works, *own, cols.OBJECTIVE]))
         ranked = self._ranks(keys, self._rank())
         others = [x for x in self.axes if sql_name(x) not in keys and x != cols.OBJECTIVE]
-        told = {
-            x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, self.time_column)
-        }
-        time, least = self.time_column, ""
-        roles = {"fastest": time}
-        if (cost := self.cost_column) in self.columns:
+        time, cost, least = self.time_column, self.cost_column, ""
+        told = {x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, time)}
+        if cost in self.columns:
             told |= {x: x for x in (cost, cols.OVER_RULE) if x in self.columns}
             told |= {cols.PER_DOLLAR: self._per_dollar} if self._per_dollar else {}
             least = f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
-            roles |= {"cheapest": cost, "best_per_dollar": f"{time} * {cost}"}
+        preferred, known = flaws.preferred(self.columns), cost if least else ""
+        rows = places.first_rows(keys, (time, known), preferred, self.ranked)
         best = (
             f"any_value({own}) FILTER (WHERE ranked_place_ = 1) AS {sql_name(f'best_{x}')}"
             for x, own in told.items()
         )
-        rows = "".join(f", {self._first_of(keys, own)} AS {x}_row" for x, own in roles.items())
         return self._own(
             f"SELECT {', '.join(keys)}, count(*) AS n_designs, count(*) FILTER (WHERE {_OPTIMAL}) "
             f"AS n_optimal, {', '.join(best)}{least}{rows} FROM designs LEFT JOIN ({ranked}) "
             f"ON row = ranked_row_ GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
         )
-
-    def _first_of(self, keys: Sequence[str], rank: str) -> str:
-        """The row of each group that has the least of something, in SQL."""
-        time, cost = self.time_column, self.cost_column
-        then = time if rank == cost else cost if cost in self.columns else "NULL"
-        each = places.ranks(keys, rank, (then, *flaws.preferred(self.columns)), self.ranked)
-        first = f"SELECT ranked_row_ FROM ({each}) WHERE ranked_place_ = 1"
-        return f"any_value(row) FILTER (WHERE row IN ({first}))"
 
     @property
     def _per_dollar(self) -> str:

@@ -95,11 +95,7 @@ def answer_blocks(
     }
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
-    texts = [
-        name
-        for name in shown
-        if name != _AVOIDABLE and any(isinstance(row[name], str) for row in rows)
-    ]
+    texts = _texts(shown, rows)
     varied = [name for name in reversed([*shown]) if name in axes and name != OBJECTIVE]
     dispensable = [] if is_whole else _dispensable([*shown], axes, rows)
     yield table(
@@ -113,6 +109,12 @@ def answer_blocks(
         last=tuple(headings[name] for name in varied if not is_whole),
         is_asked=is_whole,
     )
+
+
+def _texts(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
+    """Columns of texts; figures with their dimension are none."""
+    named = (name for name in shown if name != _AVOIDABLE)
+    return [name for name in named if any(isinstance(row[name], str) for row in rows)]
 
 
 def _with_dimension(row: Row) -> dict[str, Any]:
