@@ -112,6 +112,10 @@ def _joined_negatives(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+_SAID_FOR = {"prices": ("parts", "cost-models"), "quotes": ("parts",), "models": ("workloads",)}
+"""Choices that other words stand for, which are not spelled alike."""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that does not hide that it cannot write, and shows what it was given."""
 
@@ -154,7 +158,10 @@ class _Parser(argparse.ArgumentParser):
     def _meant(self, message: str) -> list[str]:
         """What a wrong command, choice or flag may stand for."""
         if found := _WRONG_CHOICE.search(message):
-            return close_names(found[1], _QUOTED.findall(found[2]))
+            choices = _QUOTED.findall(found[2])
+            if known := [x for x in _SAID_FOR.get(found[1], ()) if x in choices]:
+                return known
+            return close_names(found[1], choices)
         if (found := _STRAY_SETTING.search(message)) and "--set" in self.flags:
             return [f"--set {found[1]}"]
         if found := _STRAY.search(message):

@@ -41,6 +41,7 @@ _SAID_EVERY_S = 60.0
 """Time between lines of progress where there is no terminal."""
 _MOST_VALUES = 8
 """Values of an axis that ``sweep plan`` names."""
+_AVOIDABLE_IN = "fim_avoidable_dimension"
 _USUAL = 10
 """Best designs of each objective that are shown where nothing is asked."""
 
@@ -276,9 +277,6 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
     if given and (options.sql is not None or options.group_by):
         got, fix = f"got {given} with {_question(options)}", "leave one of them out"
         raise SpecError.at(given, got, "expected one of them", fix)
-    if options.group_by and "," in options.group_by:
-        fix = "group by one of them and pick values of the others by --where, or write --sql"
-        raise SpecError.at("--group-by", f"got {options.group_by!r}", "expected one column", fix)
     if options.plot_all and (options.x or not options.plot):
         got = f"got --plot-all {'with --x' if options.plot else 'without --plot'}"
         raise SpecError.at("--plot-all", got, "expected the figure of the frontier", "leave it out")
@@ -309,7 +307,7 @@ def _answer(results: Results, options: argparse.Namespace, columns: Sequence[str
     if options.sql is not None:
         return results.sql(options.sql)
     if options.group_by:
-        return results.grouped(options.group_by)
+        return results.grouped(_names(options.group_by))
     ranked = _ranked(results, options)
     if not (options.sort or options.columns):
         return ranked or (results.everything() if options.csv else results.listed())
@@ -355,7 +353,7 @@ def _write_rows(answer: Answer, out: Any) -> None:
 
 def _print_answer(results: Results, options: argparse.Namespace) -> None:
     """Designs as people read them; what a user's query gives as it is."""
-    answer = _answer(results, options)
+    answer = _answer(results, options, _on_screen(_names(options.columns)))
     if not answer.rows:
         say([f"no designs{_there(results)}"], sys.stderr)
     elif options.sql is not None:
@@ -366,18 +364,26 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         from libra_planner.views.sweeps.best import best_lines, unranked_groups
         from libra_planner.views.sweeps.values import axis_units
 
-        asked = {"by": options.group_by, "is_frontier": options.pareto, "has_fim": options.fim}
+        by = _names(options.group_by)
+        asked = {"by": by, "is_frontier": options.pareto, "has_fim": options.fim}
         n_best = None if _is_list(options) else options.top or _USUAL
         words = answer_words(results, n_best=n_best, **asked)
         named = {"is_named": bool(options.columns), "is_whole": not streams.has_width()}
         units, cost = axis_units(results), results.plan_cost
         rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, **named)
         money = [money_words(results)] if COST in answer.columns else []
-        idle = unranked_groups(results, options.group_by) if options.group_by else ()
+        idle = unranked_groups(results, by) if by else ()
         more = (escape(text) for text in (*idle, *money, *best_lines(results)) if text)
         streams.show([escape(words), *rows, *more])
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
+
+
+def _on_screen(names: Sequence[str]) -> list[str]:
+    """Columns that were asked for, with the dimension in which FIM is avoidable."""
+    named = "fim_avoidable_percent"
+    is_alone = named in names and _AVOIDABLE_IN not in names
+    return [*names, *([_AVOIDABLE_IN] if is_alone else [])]
 
 
 def _there(results: Results) -> str:

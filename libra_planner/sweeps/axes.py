@@ -21,7 +21,7 @@ from libra_planner.reading import models
 from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.routing.policy import POLICIES, Policy, option_words
 from libra_planner.step.expression import Array
-from libra_planner.sweeps.columns import FIGURES
+from libra_planner.sweeps.columns import CHECKED, COLUMNS, FIGURES, ON_LINKS, SEARCHED
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
 
 MOST_SAMPLES = 5_000_000
@@ -227,7 +227,23 @@ class CheckSpec(models.Model):
     time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = _option("time_limit")
 
 
-_Figure: TypeAlias = Annotated[str, models.RegisteredName(FIGURES)]
+def _asked(value: Any) -> Any:
+    """Refuse a column that comes by itself, and say with what."""
+    if not isinstance(value, str) or value not in COLUMNS or value in FIGURES:
+        return value
+    found = COLUMNS[value]
+    where = _BY_ITSELF.get(found.kept, "in every sweep")
+    raise ValueError(f"got {value!r}, which comes by itself {where}; leave it out here")
+
+
+_BY_ITSELF = {
+    SEARCHED: "with parallelism: auto",
+    CHECKED: "with check",
+    ON_LINKS: "with parallelism: auto and check",
+}
+"""When columns come that nobody names."""
+
+_Figure: TypeAlias = Annotated[str, models.RegisteredName(FIGURES), BeforeValidator(_asked)]
 _Figures: TypeAlias = Annotated[list[_Figure], Field(min_length=1)]
 
 

@@ -13,7 +13,7 @@ from operator import truediv
 from typing import Any, Final
 
 from libra_planner.registry import Registry
-from libra_planner.sweeps.figures import values
+from libra_planner.sweeps.figures import texts, values
 from libra_planner.sweeps.figures.inputs import refuse_inputs
 from libra_planner.sweeps.figures.number_units import UNITS, Unit, unit_of
 from libra_planner.sweeps.figures.texts import as_in_file, cut, in_one_line, plain, short_objective
@@ -379,7 +379,7 @@ _add(
         "what the bill (of the training fabric where the plan has no `fixed_cost`) has beyond the "
         "most that rules on `cost` allow: above 0 it breaks them; null without such a rule",
         ("bill_usd", "bill_fabric_usd", "is_of_system", "cost_limit_usd"), values.over_rule,
-        heading="over rule", shown=WHERE_KNOWN,
+        heading="over rule", shown=WHERE_KNOWN, text=texts.over_rule,
     ),
     _billed(
         OVER_SERVER,

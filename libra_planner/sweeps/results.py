@@ -418,32 +418,37 @@ class Results:
         by = ", ".join([*self._works, order])
         return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {by}")
 
-    def grouped(self, axis: str) -> Answer:
+    def grouped(self, axis: str | Sequence[str]) -> Answer:
         """Number of designs and the best one for each value of an axis, work and objective.
 
         With the values of other axes of the best one, its time, what it costs, its work per dollar
-        where tokens/s are known, by how much its bill breaks its rule, and the least cost of any
-        design that has a rank.
+        where tokens/s are known, by how much its bill breaks its rule, the least cost of any design
+        that has a rank, and the rows of the fastest, the cheapest and the best per dollar.
+
+        Parameters
+        ----------
+        axis : a column, or several, whose every combination of values is a group.
         """
-        name = sql_name(self.need(axis, "--group-by"))
-        keys = list(dict.fromkeys([*self._works, name, cols.OBJECTIVE]))
-        places = self._ranks(keys, self._rank())
+        axes = [axis] if isinstance(axis, str) else axis
+        own = (sql_name(self.need(one, "--group-by")) for one in axes)
+        keys = list(dict.fromkeys([*self._works, *own, cols.OBJECTIVE]))
+        ranked = self._ranks(keys, self._rank())
         others = [x for x in self.axes if sql_name(x) not in keys and x != cols.OBJECTIVE]
-        told = {
-            x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, self.time_column)
-        }
-        least = ""
-        if (cost := self.cost_column) in self.columns:
+        time, cost, least = self.time_column, self.cost_column, ""
+        told = {x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, time)}
+        if cost in self.columns:
             told |= {x: x for x in (cost, cols.OVER_RULE) if x in self.columns}
             told |= {cols.PER_DOLLAR: self._per_dollar} if self._per_dollar else {}
             least = f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
+        preferred, known = flaws.preferred(self.columns), cost if least else ""
+        rows = places.first_rows(keys, (time, known), preferred, self.ranked)
         best = (
             f"any_value({own}) FILTER (WHERE ranked_place_ = 1) AS {sql_name(f'best_{x}')}"
             for x, own in told.items()
         )
         return self._own(
             f"SELECT {', '.join(keys)}, count(*) AS n_designs, count(*) FILTER (WHERE {_OPTIMAL}) "
-            f"AS n_optimal, {', '.join(best)}{least} FROM designs LEFT JOIN ({places}) "
+            f"AS n_optimal, {', '.join(best)}{least}{rows} FROM designs LEFT JOIN ({ranked}) "
             f"ON row = ranked_row_ GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
         )
 

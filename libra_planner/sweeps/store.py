@@ -395,6 +395,8 @@ class RunDirectory:
             got = f"got no readable {file.name}{reason}"
             expected = "expected the directory of a sweep"
             fix = self._meant() or "give the -o of sweep run"
+            if not self.path.exists():
+                got = "got no such directory"
             if self.path.is_file() and self.path.suffix in (".yaml", ".yml"):
                 got, fix = "got a file", f"a sweep has results when it is run: {_RUN_IT}"
             raise DataNotFound(Fault(got, expected, fix, "", self.place))

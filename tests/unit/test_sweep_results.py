@@ -435,7 +435,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
         ),
         (["--where", "shape == 'a=b"], '--where: got "shape == \'a=b" (unterminated'),
         (["--plot-all"], "--plot-all: got --plot-all without --plot"),
-        (["--group-by", "budget,tp"], "--group-by: got 'budget,tp', expected one column; group by"),
+        (["--group-by", "budget,tpp"], "--group-by: got no column 'tpp'"),
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
         (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got 'tpp', expected an axis"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),

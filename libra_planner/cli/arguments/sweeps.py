@@ -53,7 +53,7 @@ def _sweep_show() -> Arguments:
             switch("--pareto", "frontier of time and cost"),
             number("--top", *allowed.BEST, "best N designs (default 10)"),
             text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
-            text("--group-by", "AXIS", "best design for each value of an axis"),
+            text("--group-by", "AXES", "best designs of each value of axes, such as npus,gpu"),
         ],
         text("--where", "FILTER", where, action="append", default=[]),
         text("--sort", "COLUMNS", "order by columns, with commas; 'NAME desc': largest first"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import mean, median
 from time import process_time
 
+from libra_planner.costs.prices import SAME_SPEED
 from libra_planner.errors import SpecError
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.columns import MESSAGE, ROW, STATUS
@@ -317,6 +318,7 @@ def _estimate(sweep: Sweep, tried: Sequence[Part], core_s: float, n_routed: int)
     rows = (row for part in tried for row in rows_of(io.BytesIO(part.data)).to_pylist())
     statuses = Counter({row[ROW]: row[STATUS] for row in rows}.values())  # Places may overlap.
     n_tried = sum(part.n for part in tried)
+    notes = [unused_quotes_of(sweep, job_of(sweep)), _excess_words(tried)]
     return Estimate(
         n_designs=sweep.space.n,
         n_combinations=sweep.space.n_combinations,
@@ -327,7 +329,21 @@ def _estimate(sweep: Sweep, tried: Sequence[Part], core_s: float, n_routed: int)
         statuses=dict(statuses),
         n_routed=n_routed,
         reasons=_reasons(sweep, tried),
-        notes=[words] if (words := unused_quotes_of(sweep, job_of(sweep))) else [],
+        notes=[words for words in notes if words],
+    )
+
+
+def _excess_words(tried: Sequence[Part]) -> str:
+    """That bills of designs buy more bandwidth than is asked for, as where a unit is wrong."""
+    rows = (row for part in tried for row in rows_of(io.BytesIO(part.data)).to_pylist())
+    found = {row[ROW]: row["bill_excess_percent"] for row in rows if row.get("bill_usd")}
+    more = [one for one in found.values() if one and one > 100 * SAME_SPEED]
+    if not more:
+        return ""
+    return (
+        f"bills buy more bandwidth than is asked for in {len(more):,} of {len(found):,} designs "
+        f"that were tried, at most {max(more):.0f} % more: see whether rules and port_speed mean "
+        "one unit (1 GB/s is 8 Gbps), and whether port_speed follows the axis"
     )
 
 

@@ -72,6 +72,29 @@ def ranks(among: Sequence[str], rank: str, equal: tuple[str, str, str], which: s
     )
 
 
+def first_rows(
+    among: Sequence[str], figures: tuple[str, str], equal: tuple[str, str], which: str
+) -> str:
+    """SQL for the rows of each group that are the fastest, the cheapest and the best per dollar.
+
+    Parameters
+    ----------
+    among, which : as :func:`ranks` has them.
+    figures : columns of time and cost; no cost where it is empty.
+    equal : the flaw and the bill, for equals.
+    """
+    time, cost = figures
+    roles = {"fastest": (time, cost or "NULL")}
+    if cost:
+        roles |= {"cheapest": (cost, time), "best_per_dollar": (f"{time} * {cost}", cost)}
+    found = ""
+    for name, (rank, then) in roles.items():
+        each = ranks(among, rank, (then, *equal), which)
+        first = f"SELECT ranked_row_ FROM ({each}) WHERE ranked_place_ = 1"
+        found += f", any_value(row) FILTER (WHERE row IN ({first})) AS {name}_row"
+    return found
+
+
 def placed(
     connection: Any, figures: Sequence[str], which: str, *, like: str, equal: tuple[str, str]
 ) -> list[Placed]:

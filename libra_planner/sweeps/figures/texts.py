@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from libra_planner.units import format_usd
+
 _LONGEST_FRACTION = 6
 """Digits after the point that a value of an axis has on screen."""
 BETWEEN_NOTES = " | "
@@ -22,6 +24,15 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def over_rule(usd: float) -> str:
+    """What a bill has beyond a rule on cost, or leaves of it.
+
+    >>> over_rule(7.18e6), over_rule(-6.5e6)
+    ('$7.18M', '$6.50M under')
+    """
+    return format_usd(usd) if usd >= 0 else f"{format_usd(-usd)} under"
 
 
 def as_in_file(value: Any) -> str:

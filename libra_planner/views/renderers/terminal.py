@@ -124,16 +124,22 @@ def _fitting(table: Table, width: int) -> tuple[Table, list[str]]:
     ]
 
 
+_NOTHING = ("", "-")
+"""What a cell without a value shows."""
+
+
 def _lettered(table: Table, longest: int) -> tuple[Table, dict[str, list[str]]]:
     """The table with letters in place of long texts, and lines that tell them, by heading."""
     legend: dict[str, list[str]] = {}
     for name in table.keyed:
         i = table.headings.index(name)
-        texts = dict.fromkeys(row[i].shown for row in table.rows)
-        if max(map(len, texts)) <= longest:
+        texts = dict.fromkeys(row[i].shown for row in table.rows if row[i].shown not in _NOTHING)
+        if max(map(len, texts), default=0) <= longest:
             continue
         letters = {text: _letters(k) for k, text in enumerate(texts)}
-        rows = ((*row[:i], Cell(letters[row[i].shown]), *row[i + 1 :]) for row in table.rows)
+        rows = (
+            (*row[:i], Cell(letters.get(row[i].shown, "")), *row[i + 1 :]) for row in table.rows
+        )
         table = replace(table, rows=tuple(rows))
         legend[name] = [f"{' '.join(name.split())} {key}: {x}" for x, key in letters.items()]
     return table, legend

@@ -26,13 +26,17 @@ from libra_planner.sweeps.figures.texts import as_in_file
 from libra_planner.sweeps.results import Results
 from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
-from libra_planner.views.sweeps.values import token_words
+from libra_planner.views.sweeps.values import degree_words, token_words
 
 _BEST, _LEAST = "best_", "least_"
+_ROWS = ("fastest_row", "cheapest_row", "best_per_dollar_row")
+"""Rows of groups, beside the one that ranks first."""
 _BILL = "bill_usd"
 _BANDWIDTH = "bandwidth_dim"
 _TIMES = ("step_time_s", "effective_step_time_s", "billed_step_time_s")
-_OF_FIM = ("fim_floor_percent", "fim_percent", "fim_avoidable_dimension", "fim_avoidable_percent")
+_AVOIDABLE, _WHERE = "fim_avoidable_percent", "fim_avoidable_dimension"
+"""How much of FIM is avoidable, and in which dimension: in one cell, as FIM may be of another."""
+_OF_FIM = ("fim_floor_percent", "fim_percent", _AVOIDABLE)
 """What a narrow terminal loses last, in this order: the most is what routing could gain."""
 _KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", *_OF_FIM)
 """What every terminal shows, with the axes."""
@@ -69,7 +73,9 @@ def answer_blocks(
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
     shown = dict(_columns(answer.columns, axes, plan_cost))
     if is_named:
-        yield _named_table({name: shown[name] for name in answer.columns}, rows, units)
+        names = [x for x in answer.columns if x != _WHERE or _AVOIDABLE not in shown]
+        told = [_with_dimension(row) for row in rows] if len(names) < len(shown) else rows
+        yield _named_table({name: shown[name] for name in names}, told, units)
         return
     same, n_sequences = _same(shown, rows), _sequences(shown, rows)
     words = [_named(shown[name], rows[0][name], units) for name in same]
@@ -79,10 +85,17 @@ def answer_blocks(
         yield escape(f"In all rows: {', '.join(words)}")
     if tokens:
         yield escape(f"{tokens[0].upper()}{tokens[1:]}")
-    left_out = {*same, *(_PER_SEQUENCE.values() if n_sequences else ()), *_empty(shown, rows)}
+    is_told = _AVOIDABLE in shown and _WHERE in shown and _WHERE not in same
+    rows = [_with_dimension(row) for row in rows] if is_told else rows
+    left_out = {
+        *same,
+        *([_WHERE] if is_told else ()),
+        *(_PER_SEQUENCE.values() if n_sequences else ()),
+        *_empty(shown, rows),
+    }
     shown = {name: one for name, one in shown.items() if name not in left_out}
     headings = {name: _heading(one, units) for name, one in shown.items()}
-    texts = [name for name in shown if any(isinstance(row[name], str) for row in rows)]
+    texts = _texts(shown, rows)
     varied = [name for name in reversed([*shown]) if name in axes and name != OBJECTIVE]
     dispensable = [] if is_whole else _dispensable([*shown], axes, rows)
     yield table(
@@ -98,6 +111,23 @@ def answer_blocks(
     )
 
 
+def _texts(shown: Mapping[str, Column], rows: Sequence[Row]) -> list[str]:
+    """Columns of texts; figures with their dimension are none."""
+    named = (name for name in shown if name != _AVOIDABLE)
+    return [name for name in named if any(isinstance(row[name], str) for row in rows)]
+
+
+def _with_dimension(row: Row) -> dict[str, Any]:
+    """A row whose avoidable FIM says in which dimension that is.
+
+    >>> _with_dimension({"fim_avoidable_percent": 63.128, "fim_avoidable_dimension": "dim3"})
+    {'fim_avoidable_percent': '63.13 dim3', 'fim_avoidable_dimension': 'dim3'}
+    """
+    percent, where = row[_AVOIDABLE], row[_WHERE]
+    told = column_named(_AVOIDABLE).cell(percent) if where else None
+    return {**row, _AVOIDABLE: f"{told} {where}" if told else percent}
+
+
 def _named_table(
     shown: Mapping[str, Column], rows: Sequence[Row], units: Mapping[str, str]
 ) -> Block:
@@ -109,7 +139,7 @@ def _named_table(
 
 
 def answer_words(
-    results: Results, *, n_best: int | None, by: str | None, is_frontier: bool, has_fim: bool
+    results: Results, *, n_best: int | None, by: Sequence[str], is_frontier: bool, has_fim: bool
 ) -> str:
     """What an answer is, in one line.
 
@@ -117,14 +147,14 @@ def answer_words(
     ----------
     results : of the sweep.
     n_best : designs of each objective, where nothing else is asked; ``None`` for all.
-    by : the axis of a question for groups.
+    by : the axes of a question for groups.
     is_frontier, has_fim : whether it is the frontier, and whether FIM counts there.
     """
     name = visible(results.name)
     time = time_words(results.told_time)
     work = ", ".join(map(visible, results.work_axes))
     if by:
-        keys = ", ".join(dict.fromkeys([*map(visible, results.work_axes), visible(by)]))
+        keys = ", ".join(dict.fromkeys(map(visible, [*results.work_axes, *by])))
         what = f"the best of each {keys} and objective by {_rank_words(results)}"
     elif is_frontier:
         cost = results.cost_name
@@ -224,6 +254,8 @@ def _of_group(name: str, axes: Sequence[str], plan_cost: str, *, is_billed: bool
         own = replace(own, heading=plan_cost)
     if own.name == PER_DOLLAR and is_billed:
         own = replace(own, heading=AS_BILLED)
+    if name in _ROWS:
+        return replace(own, heading=name.replace("_", " "), text=as_in_file)
     if start == _BEST and own.name == OVER_RULE:
         return replace(own, heading="breaks its rule by", text=_broken)
     if start == _BEST and own.name in axes:
@@ -282,12 +314,14 @@ def _heading(one: Column, units: Mapping[str, str]) -> str:
 
 def _named(one: Column, value: Any, units: Mapping[str, str]) -> str:
     """A value with its name, for a line of words."""
-    text = value if one.name == OBJECTIVE else one.cell(value)
+    text = value if one.name == OBJECTIVE else degree_words(one.cell(value))
     return f"{one.label} {text} {_unit(one, units)}".strip()
 
 
 def _cell(one: Column, value: Any) -> Cell:
-    return Cell(NONE if value is None else one.cell(value))
+    if one.name == _AVOIDABLE and isinstance(value, str):
+        return Cell(value)
+    return Cell(NONE if value is None else degree_words(one.cell(value)))
 
 
 def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from libra_planner.units import format_time, format_usd
 from libra_planner.views.sweeps.answers import time_words
 from libra_planner.views.sweeps.linear import equals_words
 from libra_planner.views.sweeps.points import Points
+from libra_planner.views.sweeps.values import degree_words
 
 _MOST_WORKS = 3
 _WITHIN = (NEAR, 0.01)
@@ -146,9 +147,9 @@ def unsold_sql(results: Results) -> str:
     return f"({STATUS} = 'optimal' AND {OVER_SERVER} > 0)" if results.n_unsold else "false"
 
 
-def unranked_groups(results: Results, axis: str) -> Iterator[str]:
-    """Why groups of an axis have no best row, where they have optima."""
-    keys = ", ".join(dict.fromkeys([*_works(results), sql_name(axis), OBJECTIVE]))
+def unranked_groups(results: Results, axes: Sequence[str]) -> Iterator[str]:
+    """Why groups of axes have no best row, where they have optima."""
+    keys = ", ".join(dict.fromkeys([*_works(results), *map(sql_name, axes), OBJECTIVE]))
     ranked = f"bool_or(({results.ranked}) IS TRUE) OVER (PARTITION BY {keys})"
     query = (
         f"SELECT count(*) FILTER (WHERE {unsold_sql(results)}), count(*) FROM (SELECT *, {ranked} "
@@ -248,5 +249,5 @@ def _few_digits(value: object) -> str:
     ('3.935', '12500', 'rail')
     """
     if not isinstance(value, float):
-        return visible(as_in_file(value))
+        return degree_words(visible(as_in_file(value)))
     return f"{value:.4g}" if abs(value) < _LARGE else f"{value:.6g}"

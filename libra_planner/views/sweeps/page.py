@@ -15,20 +15,14 @@ from libra_planner.plain_text import visible
 from libra_planner.sweeps.columns import MESSAGE, OBJECTIVE, ROW, STATUS, Column
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.results import NEAR, Results
-from libra_planner.units import format_time
 from libra_planner.views.cells import Card, Report, Section
 from libra_planner.views.renderers.html import html
 from libra_planner.views.sweeps.answers import check_words, time_words
 from libra_planner.views.sweeps.best import among_words, best_lines, near_lines, wrong_words
 from libra_planner.views.sweeps.linear import equals_words
-from libra_planner.views.sweeps.points import (
-    MANY_TIMES,
-    MOST_LABELS,
-    MOST_RIMS,
-    Points,
-)
+from libra_planner.views.sweeps.points import MANY_TIMES, MOST_LABELS, MOST_RIMS, Points
 from libra_planner.views.sweeps.remarks import folded, remarks
-from libra_planner.views.sweeps.unswept import longer_on_links
+from libra_planner.views.sweeps.unswept import on_links_words
 from libra_planner.views.sweeps.values import (
     axis_digits,
     cut_apart,
@@ -177,14 +171,8 @@ def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[in
         if points.cost:
             ends += f" Cheapest: {_end(results, points, front[-1], best)}."
         name = points.name(best, without=points.apart)
-        cards.append(
-            Card(
-                work,
-                name,
-                f"{_figures(points, best)}{_on_links(results, points, best)}",
-                f"{_row(results, points, best)}{ends}",
-            )
-        )
+        figures = f"{_figures(points, best)}{on_links_words(results, points, best)}"
+        cards.append(Card(work, name, figures, f"{_row(results, points, best)}{ends}"))
     what = "per dollar" if points.cost else "in time"
     lead = f"The best {what} of each {apart}{among}."
     why = f"The work of a step depends on {apart}: compare times only where it is the same."
@@ -192,16 +180,8 @@ def _best_of_each(results: Results, points: Points, fronts: Sequence[Sequence[in
 
 
 def _card(results: Results, points: Points, title: str, i: int, reason: str) -> Card:
-    figures = f"{_figures(points, i)}{_on_links(results, points, i)}"
+    figures = f"{_figures(points, i)}{on_links_words(results, points, i)}"
     return Card(title, points.name(i), figures, f"{_row(results, points, i)}{reason}")
-
-
-def _on_links(results: Results, points: Points, i: int) -> str:
-    """What ECMP is expected to make of the time of a design that nobody checked; mostly empty."""
-    row = points.row(i)
-    longer = 1.0 if row is None else longer_on_links(results, row)
-    time_s = longer * points.rows[i][points.time]
-    return f" · on links about {format_time(time_s)} (ECMP)" if longer > 1 else ""
 
 
 def _end(results: Results, points: Points, i: int, best: int) -> str:

@@ -23,8 +23,8 @@ from libra_planner.sweeps.figures.frontiers import (
     preference,
     unbeaten_in_two,
 )
+from libra_planner.sweeps.figures.nearness import far_designs
 from libra_planner.sweeps.results import BY, SAME, Results
-from libra_planner.views.sweeps.nearness import far_designs
 from libra_planner.views.sweeps.values import (
     axis_units,
     cut_apart,

@@ -20,6 +20,7 @@ from libra_planner.sweeps.results import Results
 from libra_planner.units import format_time, format_usd, short_usd
 from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of, with_strategy
+from libra_planner.views.sweeps.points import Points
 from libra_planner.views.training.step import LEAST_LONGER, hashed_step
 
 CONTIGUOUS, _, RANDOM = PLACEMENTS
@@ -172,6 +173,14 @@ def longer_on_links(results: Results, row: int) -> float:
             if found := hashed_step(fastest_alternative(problem, vector_Bps), vector_Bps):
                 return found[1].mean_s / found[0]
     return 1.0
+
+
+def on_links_words(results: Results, points: Points, i: int) -> str:
+    """What ECMP is expected to make of the time of a design that nobody checked; mostly empty."""
+    row = points.row(i)
+    longer = 1.0 if row is None else longer_on_links(results, row)
+    time_s = longer * points.rows[i][points.time]
+    return f" · on links about {format_time(time_s)} (ECMP)" if longer > 1 else ""
 
 
 def placement_remarks(results: Results) -> Iterator[Remark]:

@@ -124,12 +124,15 @@ def axis_words(name: str, values: Sequence[Any]) -> str:
 
     >>> axis_words("nic", [25, 50, 100]), axis_words("shape", ["a", "b"])
     ('nic (3 values, 25 to 100)', 'shape (a, b)')
+    >>> axis_words("parallelism", ["auto", {"dp": 64, "tp": 8}])
+    'parallelism (auto; tp 8, dp 64)'
     """
     if all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         ends = f"{min(values):.12g} to {max(values):.12g}"
         return f"{visible(name)} ({len(values):,} values, {ends})"
     texts = [visible(as_in_file(cell(value))) for value in values]
-    short = ", ".join(texts)
+    words = [degree_words(text) for text in texts]
+    short = ("; " if words != texts else ", ").join(words)
     inside = short if len(short) <= _LONGEST_LIST else f"{len(values):,} values"
     return f"{visible(name)} ({inside})"
 
