@@ -87,7 +87,7 @@ def test_figures_in_the_prose_of_tutorials_are_printed_today(run, tmp_path, monk
     page = DOCS / "tutorials" / "procurement.md"
     text, (command, _), *_ = page.read_text(encoding="utf-8"), *_commands(page)
     said = run(*shlex.split(command)[1:], "--formats", "csv").out
-    (assumed,) = re.findall(r"(\d+)% of its price is assumed", said)
+    (assumed,) = re.findall(r"(\d+)% of the price of C is assumed", said)
     assert f"{assumed} % of that price is assumed" in text
     changes = Path("report/report-would-change.csv").read_text(encoding="utf-8")
     (factor,) = re.findall(r"price of nic-200g,.*\((\d\.\d\d)x\)", changes)
