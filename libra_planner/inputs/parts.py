@@ -455,23 +455,21 @@ class _PartsReader(FaultCollector):
             return None
         rate_usd, source, doubt = Decimal(1), spec.source, ""
         if spec.currency != "USD":
-            rates = self.spec.exchange_rates
-            if (rate := rates.get(spec.currency)) is None:
+            if (rate := self.spec.exchange_rates.get(spec.currency)) is None:
                 fix = f"add {spec.currency} to exchange_rates, or give the amount in USD"
-                known = f"expected {' or '.join(['USD', *rates])}"
+                known = f"expected {' or '.join(['USD', *self.spec.exchange_rates])}"
                 raise SpecError(Fault(f"got {spec.currency!r}", known, fix))
             rate_usd, doubt = Decimal(repr(rate.usd)), rate_doubt(spec.currency, rate.usd)
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
         exact = bill.to_cents if spec.currency == "USD" else Decimal
-        usd, low_usd, high_usd, support_usd = (
-            None if amount is None else exact(Decimal(repr(amount)) * rate_usd)
-            for amount in (spec.amount, spec.low, spec.high, spec.support)
-        )
-        if usd is None or not bill.to_cents(usd):
+        amounts = (spec.amount, spec.low, spec.high, spec.support)
+        usd, low, high, support_usd = (exact(Decimal(repr(x or 0.0)) * rate_usd) for x in amounts)
+        if not bill.to_cents(usd):
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))
-        own = (usd, spec.confidence, spec.as_of, source, low_usd, high_usd, spec.valid_until)
+        ends = low or None, high or None, spec.valid_until
+        own = (usd, spec.confidence, spec.as_of, source, *ends)
         return bill.Price(*own, support_usd=support_usd or None, doubt=doubt)
 
     def assumptions(self) -> bill.Assumptions | None:

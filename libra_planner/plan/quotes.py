@@ -43,10 +43,10 @@ from libra_planner.files import near_path
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
-from libra_planner.reading.meant_numbers import number_fix, with_point
+from libra_planner.reading.meant_numbers import number_fix
 from libra_planner.reading.models import FileModel, Model, PositivePrice, Text, validated
 from libra_planner.reading.overlays import read_catalogue
-from libra_planner.reading.tables import Table, read_table
+from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
@@ -62,7 +62,7 @@ OFFERED = (
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
-_DAYS, _RATE, _CSV = "lead_time_days", "rate", (".csv", ".txt")
+_DAYS, _CSV = "lead_time_days", (".csv", ".txt")
 _FIXES = {"discount": "write percent off the price, such as 8", "moq": "write whole units"}
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
@@ -313,12 +313,10 @@ def _table(path: Path, unpriced: list[str]) -> Document:
 
     Rows that nobody has filled in yet are left out; their items go to ``unpriced``.
     """
-    table = read_table(
-        path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED, CHOSEN), semicolons=True
-    )
+    known = (*OPTIONAL, *OFFERED, CHOSEN)
+    table = read_table(path, required=REQUIRED, optional=known, semicolons=True)
     table.check("quotes")
-    if table.delimiter == ";":
-        table = _with_points(table)
+    table = table.with_points(_NUMBERS, plain=("rate",))
     document = Document(str(path), None)
     rows: list[dict[str, Any]] = []
     for row in range(table.n_rows):
@@ -329,34 +327,13 @@ def _table(path: Path, unpriced: list[str]) -> Document:
         place = Place(str(path), int(table.lines[row]))
         keys: list[Key] = [(), *((name,) for name in cells)]
         document.places |= {("quotes", len(rows), *key): place for key in keys}
-        rows.append({name: _cell(name, text) for name, text in cells.items() if text})
+        rows.append({k: scalar(x) if k in _NUMBERS else x for k, x in cells.items() if x})
     if unpriced and not rows:
         got = f"got {len(unpriced)} rows without a price, such as {unpriced[0]}"
         fix = "fill in price, seller and date of one"
         raise SpecError.at(str(path), got, "expected a price in one row or more", fix)
     document.value = {"kind": "quotes", "quotes": rows}
     return document
-
-
-def _with_points(table: Table) -> Table:
-    """A table with decimal commas, as Excel writes it in many countries, with points."""
-    cells, faults = dict(table.cells), []
-    for name in (name for name in _NUMBERS if name in cells):
-        own = list(map(str.strip, cells[name]))
-        for row, text in enumerate(own):
-            try:
-                own[row] = text.replace(",", ".") if name == _RATE else with_point(text)
-            except ValueError as error:
-                place = Place(table.faults.file, int(table.lines[row]))
-                expected = "expected a number that can be read in one way beside decimal commas"
-                faults.append(Fault(f"got {shown(text)}", expected, str(error), name, place))
-        cells[name] = own
-    refuse(faults)
-    return replace(table, cells=cells)
-
-
-def _cell(name: str, text: str) -> Any:
-    return scalar(text) if name in _NUMBERS else text
 
 
 def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:

@@ -11,14 +11,24 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, Place, SpecError, closest, got_several, more_faults, shown
+from libra_planner.errors import (
+    Fault,
+    Place,
+    SpecError,
+    closest,
+    got_several,
+    more_faults,
+    refuse,
+    shown,
+)
 from libra_planner.files import MAX_BYTES, read_text
+from libra_planner.reading.meant_numbers import with_point
 
 MOST_BYTES = 1_000_000_000
 """Largest table read."""
@@ -119,6 +129,35 @@ class Table:
                 return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
         values = (float(cell) if match(cell) else np.nan for cell in cells)
         return np.fromiter(values, dtype=np.float64, count=len(cells))
+
+    def with_points(self, columns: Sequence[str], *, plain: Sequence[str] = ()) -> Table:
+        """The same with points in numbers where semicolons stand between the cells.
+
+        Parameters
+        ----------
+        columns : of numbers.
+        plain : those whose numbers are small: three digits behind a mark are no thousands.
+
+        Raises
+        ------
+        SpecError
+            For numbers that may be read in two ways, each with what to write.
+        """
+        cells, faults = dict(self.cells), list[Fault]()
+        for name in columns if self.delimiter == ";" else ():
+            if name not in cells:
+                continue
+            own = list(map(str.strip, cells[name]))
+            for row, text in enumerate(own):
+                try:
+                    own[row] = text.replace(",", ".") if name in plain else with_point(text)
+                except ValueError as error:
+                    place = Place(self.faults.file, int(self.lines[row]))
+                    expected = "expected a number that can be read in one way beside decimal commas"
+                    faults.append(Fault(f"got {shown(text)}", expected, str(error), name, place))
+            cells[name] = own
+        refuse(faults)
+        return replace(self, cells=cells)
 
     def blank(self, column: str) -> NDArray[np.bool_]:
         """Where a column has nothing, shape (n_rows,)."""

@@ -558,7 +558,8 @@ def test_every_offer_stands_in_a_report_with_its_reason(quotes, run, tmp_path) -
     assert "counts, of nic-400g the one that the file" in page
     chosen = "The file chooses nic-400g at $1,400 of Acme; $1,350 of Beta is less."
     assert page.index(chosen) < page.index('class="sign"')
-    assert f"Orders: Acme ${orders['Acme']:,.2f}".removesuffix(".00") + ", not quoted $" in page
+    acme = f"${orders['Acme']:,.2f}".removesuffix(".00")
+    assert f"<b>Orders:</b> Acme {acme}, not quoted $" in page
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.procurement.readiness import blocked, open_points
 from libra_planner.units import short_usd
 from libra_planner.views.report.recommendation import scope_text
 from tests.comparisons import compared_by
@@ -44,3 +45,13 @@ def test_reserved_positions_stay_free_of_servers(reserve, tmp_path) -> None:
     assert _leaves(one, "storage")[1] >= reserve
     [nics] = [x for x in one.bill.of("storage").lines if x.part.kind == "nic"]
     assert nics.n_units == 256
+
+
+def test_a_rule_that_whole_ports_break_forbids_an_order_as_any_other() -> None:
+    """50 Gbps for 50 GB/s: ports of 50 GB/s break it by far more than a vector of 6.5 GB/s."""
+    rules = ("--set", "constraints=[leaf == 50 Gbps, taper(spine) == 2]")
+    for design in ("0e_rails_2to1", "0e_rails_2to1@450,6.5,3.25"):
+        found = compared_by(design, *rules)
+        assert any("leaf == 50 Gbps" in reason for reason in blocked(found))
+        [told] = [point for point in open_points(found) if "leaf == 50 Gbps" in point]
+        assert told in blocked(found)

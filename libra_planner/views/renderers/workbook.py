@@ -222,10 +222,9 @@ class _Writer:
                 named = {"value": False, "series_name": True, "position": "right"}
                 look = {"marker": {"type": "circle", "size": 9, **look}, "data_labels": named}
             if chart.kind == "column" and one.colour:
-                font = {"color": one.label_colour}
-                shown = {"num_format": _LABELS.format(one.sign), "font": font}
+                shown = {"value": True, "num_format": _LABELS.format(one.sign)}
                 shown |= {"fill": {"color": "#ffffff"}} if one.sign else {}
-                look["data_labels"] = {"value": True, **shown}
+                look["data_labels"] = {"font": {"color": one.label_colour}, **shown}
             cells = {"categories": self._cells(one.x), "values": self._cells(one.y)}
             drawn.add_series({"name": one.name, "gap": 50, **cells, **look})
         x: dict[str, Any] = {"name": chart.x_title}
@@ -242,13 +241,12 @@ class _Writer:
         drawn.set_legend({"position": "bottom"} if chart.has_legend else {"none": True})
         drawn.set_size({"width": _CHART_PIXELS[0], "height": _CHART_PIXELS[1]})
         drawn.show_blanks_as("gap")
-        row = 1 + place * _CHART_ROWS
         column = max(self.widths) + 2
-        self.sheet.insert_chart(row, column, drawn)
+        self.sheet.insert_chart(1 + place * _CHART_ROWS, column, drawn)
         # Paper has the charts alone: their cells stand on other sheets, too.
         last = column + _CHART_COLUMNS - 1
         self.sheet.set_column(column, last, _USUAL_WIDTH)
-        self.sheet.print_area(1, column, row + _CHART_ROWS - 1, last)
+        self.sheet.print_area(1, column, (place + 1) * _CHART_ROWS, last)
 
     def _cells(self, expression: str) -> str:
         """Cells for a chart, which names their sheet."""

@@ -41,12 +41,10 @@ _MOST_CHANGES = 4
 def design_columns(comparison: Comparison) -> list[str]:
     """Headings: every design, that to buy first, and its difference from the baseline."""
     letters, base = comparison.letters, comparison.baseline
-    headings: list[str] = []
-    for i in comparison.order:
-        headings.append(letters[i])
-        if base is not None and i != base:
-            headings.append(f"{letters[i]} vs {letters[base]}")
-    return headings
+    if base is None:
+        return [letters[i] for i in comparison.order]
+    pairs = ((i, (letters[i], f"{letters[i]} vs {letters[base]}")) for i in comparison.order)
+    return [heading for i, pair in pairs for heading in pair[: 1 if i == base else 2]]
 
 
 def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> list[Value]:
@@ -66,10 +64,9 @@ def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> l
     headings = design_columns(comparison)
     columns = [1 + headings.index(letter) for letter in comparison.letters]
     for i in comparison.order:
-        one = figures[i]
-        row.append(one)
+        row.append(figures[i])
         if base is not None and i != base:
-            row.append(_difference(one, figures[base], columns[i], columns[base]))
+            row.append(_difference(figures[i], figures[base], columns[i], columns[base]))
     return row
 
 
