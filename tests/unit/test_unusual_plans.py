@@ -405,6 +405,19 @@ def test_a_process_prints_no_warning(command: str, text: str, tmp_path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_bytes_that_are_written_as_bits_are_asked_about(run) -> None:
+    """50 Gbit/s are 6.25 GB/s, which no NIC has; 100 Gbit/s are sold."""
+    said = "dim2: 6.25 GB/s are 50 Gbit/s per NPU, and no NIC of the parts catalogue has that"
+    port = "--set", "fabric.realization.port_speed=400 Gbps"
+    for rule, is_said in (("50 Gbps", True), ("50 GB/s", False), ("100 Gbps", False)):
+        rules = "--set", f'constraints=["leaf == {rule}", "taper(spine) >= 2"]'
+        notes = run("optimize", "0e_rails_2to1", *rules, *port, "--json").payload["notes"]
+        asked = [one for one in notes if said in one]
+        assert [one.endswith("for NICs of 400 Gbit/s write 50 GB/s") for one in asked] == [
+            True
+        ] * is_said
+
+
 def test_bits_that_are_written_as_bytes_are_asked_about(run) -> None:
     """400 GB/s are 3,200 Gbit/s, which no NIC has; 100 GB/s are 800, which are sold."""
     said = "dim2: 400.00 GB/s are 3200 Gbit/s per NPU, and the fastest NIC of the parts catalogue"

@@ -246,12 +246,18 @@ def unsold_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
 
 
 def _bits_notes(problem: Problem, asked_Bps: Array) -> Iterator[str]:
-    """A NIC faster than any, of as many GB/s as one that is sold has Gbit/s: which was meant?"""
+    """A NIC that nobody sells, of as many GB/s as one has Gbit/s, or the reverse: which is it?"""
     inside = problem.scale_up.dims(problem.topology) if problem.scale_up else ()
     nics = [i for i, nic in enumerate(has_nic(problem.topology, problem.prices.parts)) if nic]
     dim = next((i for i in nics if i not in inside), None)
-    if dim is None or asked_Bps[dim] <= _SLOW_BPS:
+    if dim is None:
         return
+    whole = whole_ports(problem, asked_Bps)
+    is_bought = (
+        whole is None or whole.built_Bps is None or whole.built_Bps[dim] < 1.5 * asked_Bps[dim]
+    )
+    if asked_Bps[dim] < min(_nic_speeds_Bps()) and is_bought:
+        return  # Such as NPUs that share a NIC.
     for words in bits_words(float(asked_Bps[dim]), " per NPU"):
         yield f"{problem.topology.labels[dim]}: {words}"
 
@@ -267,29 +273,33 @@ def bits_words(asked_Bps: float, of: str = "", written: str = "") -> Iterator[st
 
     Examples
     --------
-    >>> for asked_Bps in (50e9, 400e9):
+    >>> for asked_Bps in (50e9, 6.25e9, 400e9):
     ...     print(*bits_words(asked_Bps))
     <BLANKLINE>
+    6.25 GB/s are 50 Gbit/s, and no NIC of the parts catalogue has that; for NICs of 400 Gbit/s \
+write 50 GB/s
     400.00 GB/s are 3200 Gbit/s, and the fastest NIC of the parts catalogue has 800 Gbit/s; for \
 NICs of 400 Gbit/s write 50 GB/s
     """
     speeds_Bps = _nic_speeds_Bps()
+    if any(math.isclose(one, asked_Bps, rel_tol=1e-9) for one in speeds_Bps):
+        return
+    own = f"{format_bandwidth(asked_Bps)} are {gigabits_text(asked_Bps)}{of}, and"
+    meant = next((x for x in speeds_Bps if math.isclose(x, 8 * asked_Bps, rel_tol=1e-9)), None)
+    if meant is not None and not written:
+        fix = f"for NICs of {gigabits_text(meant)} write {gigabytes_per_s(meant):g} GB/s"
+        yield f"{own} no NIC of the parts catalogue has that; {fix}"
     meant = next((x for x in speeds_Bps if math.isclose(8 * x, asked_Bps, rel_tol=1e-9)), None)
     if meant is not None and asked_Bps > max(speeds_Bps) * _MORE:
         fix = f"; for NICs of {gigabits_text(meant)} write {gigabytes_per_s(meant):g} GB/s"
         yield (
-            f"{format_bandwidth(asked_Bps)} are {gigabits_text(asked_Bps)}{of}, and the fastest "
-            f"NIC of the parts catalogue has {gigabits_text(max(speeds_Bps))}"
+            f"{own} the fastest NIC of the parts catalogue has {gigabits_text(max(speeds_Bps))}"
             f"{fix * (_IN_BITS.search(written) is None)}"
         )
 
 
 _IN_BITS = re.compile(r"(b|bit)(ps|/s)\s*$")
 """How a speed ends that is written in bits; a byte is a large B, or spelt."""
-
-
-_SLOW_BPS = 50e9
-"""Bandwidth up to which nobody asks what the fastest NIC is."""
 
 
 @lru_cache(maxsize=1)
