@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError, refuse
+from libra_planner.errors import DataNotFound, Fault, SpecError, refuse
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
 from libra_planner.plan.architectures.settings import PlanSettings
@@ -105,6 +105,8 @@ class TrainingBuilder(FaultCollector):
         """Keys that do not go with the kind of step, or what is wrong with the workload's file."""
         try:
             yield from whole.misplaced_faults(self.entry, path)
+        except DataNotFound:
+            pass  # Whoever reads the workload tells it, at the line of the plan.
         except SpecError as error:
             yield from error.faults
         if whole.is_whole(self.entry):

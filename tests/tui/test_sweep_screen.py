@@ -404,7 +404,8 @@ def test_a_sweep_of_nics_has_their_bills_and_what_to_know_of_them(tmp_path: Path
     asked = json.loads(command("optimize", path, *settings, "--json").out)
     assert row["bill_fabric_usd"] == pytest.approx(asked["bill_fabric_usd"], abs=0.01)
     said = sweeping.remarks(folder, lambda *_: None)
-    assert said.startswith(f"sweep show {folder} --remarks tells all. Remarks: ")
+    assert said.startswith(f"sweep show {folder} --remarks tells all. Times hold for ")
+    assert "into a new directory. Remarks: in all rows: " in said
     assert sweeping.remarks(tmp_path, lambda *_: None) == ""
 
 

@@ -363,8 +363,8 @@ def remarks(folder: Path, _progress: Report) -> str:
     from libra_planner.views.sweeps.remarks import folded
 
     with contextlib.suppress(PlannerError):
-        if text := " ".join(folded(Results.at(folder, None), "")):
-            return f"sweep show {folder} --remarks tells all. {text.rstrip()}"
+        if found := [line.rstrip(". ") for line in folded(Results.at(folder, None), "")]:
+            return f"sweep show {folder} --remarks tells all. {'. '.join(found)}."
     return ""
 
 
