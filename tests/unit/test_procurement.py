@@ -463,7 +463,7 @@ def test_bad_input_is_named(arguments, text, run, tmp_path) -> None:
     ("old", "new", "text"),
     [
         ("kind: nic\n", "kind: nick\n", "parts.nic-100g.kind: got 'nick'"),
-        ("port_speed: 100 Gbps", "port_speed: 100", "got 100, expected text"),
+        ("port_speed: 100 Gbps", "port_speed: 100", "got 100 without a unit"),
         ("port_speed: 100 Gbps", "port_speed: 100 GHz", "parts.nic-100g.port_speed: got the unit"),
         ("cable: fibre-om4", "cable: fibre-om5", "did you mean fibre-om4?"),
         (

@@ -654,7 +654,7 @@ BAD = {
     "switch_radix: 99999": r"got 99999, expected at most 1024",
     "port_speed: 400": r"port_speed: got 400 without a unit, .*write 400 GB/s or 400 Gbit/s",
     "port_speed: 400 Gb/s": r"got the unit 'Gb/s', .*GB/s for bytes or Gbit/s for bits",
-    "port_speed: 3 ms": r"got a time in ms, expected GB/s",
+    "port_speed: 3 ms": r"got .3 ms., a time, expected GB/s",
     "port_speed: .nan": r"got nan, expected a speed with its unit",
     "port_speed: -1 GB/s": r"got '-1 GB/s', expected a speed from",
     "nics: 0": r"nics: got 0, expected a whole number from 1 to 10,000, or auto",
