@@ -161,7 +161,7 @@ def without_busy(notes: Iterable[str], problem: Problem, evaluation: Evaluation)
 
 def _result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     yield from of_kind(Kind.DECISION, objective_notes(problem, evaluation))
-    yield from of_kind(Kind.DECISION, spare_notes(problem, evaluation))
+    yield from spare_notes(problem, evaluation)
     yield from built_notes(problem, evaluation.bandwidth_bytes_per_s)
     real_s = evaluation.real_link_step_time_s
     if real_s is not None:
