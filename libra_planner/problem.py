@@ -142,6 +142,7 @@ class Prices(Frozen):
     bills : the bill of every option of that choice, once a catalogue of parts has priced them;
         cost is theirs then.
     fixed_npus_usd : of ``fixed_usd`` NPUs whose price is a catalogue's or a quote's.
+    catalogue : of the parts that bills and quotes name.
     """
 
     usd_per_Bps: tuple[float, ...] = field(repr=False)
@@ -152,6 +153,7 @@ class Prices(Frozen):
     choice: BillChoice | None = None
     bills: BillTable | None = None
     fixed_npus_usd: float = 0.0
+    catalogue: str = field(default="parts", repr=False)
 
     @cached_property
     def array(self) -> Array:

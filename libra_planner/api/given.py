@@ -126,7 +126,7 @@ def opened_again(plan: Problem, function: str) -> OpenedPlan:
     """
     from libra_planner.inputs.plans import open_plan
 
-    opened = open_plan(source_of(plan), own_overrides_of(plan))
+    opened = open_plan(source_of(plan), own_overrides_of(plan), parts=plan.prices.catalogue)
     refuse_changed(plan, opened.base, function)
     return opened
 

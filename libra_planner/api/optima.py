@@ -327,7 +327,7 @@ def bill_study(
     if not isinstance(design, BillDesign) or table is None:
         return design
     ranked = design.ranked
-    opened = open_plan(plan, settings)
+    opened = open_plan(plan, settings, parts=problem.prices.catalogue)
     npu = opened.bills.npu(opened.document, opened.beside)
     if problem.objective == "performance":
         same = design.objectives <= design.objectives[0] * (1 + _TIED)

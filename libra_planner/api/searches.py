@@ -202,7 +202,8 @@ def search_pareto(
 ) -> StrategyFrontier:
     """The frontier over strategies; :meth:`libra_planner.api.plans.Plan.search_pareto`."""
     plan_given(plan, "search_pareto")
-    opened = open_plan(source_of(plan), (*own_overrides_of(plan), "objective=performance"))
+    settings = (*own_overrides_of(plan), "objective=performance")
+    opened = open_plan(source_of(plan), settings, parts=plan.prices.catalogue)
     batches = _batches(global_batch)
     base = opened.base
     refuse_changed(plan, replace(base, objective=plan.objective), "search")

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 
 from libra_planner.api.checks import Check
-from libra_planner.cli.arguments.making import flag_of
+from libra_planner.cli.arguments.making import flag_of, parts_words
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import (
     answer,
@@ -57,7 +57,7 @@ def check(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> str:
     """The command that makes the bill of what was checked."""
     design = name_of(options.plan) + (f"@{options.bandwidth}" if options.bandwidth else "")
-    return command_on("report", design, options.settings, "-o", "report")
+    return command_on("report", design, options.settings, *parts_words(options), "-o", "report")
 
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from libra_planner.api.designs import Evaluated
 from libra_planner.api.plans import Plan
-from libra_planner.cli.arguments.making import first_given
+from libra_planner.cli.arguments.making import first_given, parts_words
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import (
     answer,
@@ -45,7 +45,7 @@ def optimize(options: argparse.Namespace) -> None:
     if options.policy is None and given:
         got = f"got {given} without --routing"
         raise SpecError.at(options.plan, got, "expected a policy", "add --routing ecmp")
-    opened = open_plan(options.plan, options.settings)
+    opened = open_plan(options.plan, options.settings, parts=options.parts)
     searched = opened.searched(progress=search_progress())
     if options.policy is not None:
         _print_routed(options, opened, searched)
@@ -59,18 +59,19 @@ def optimize(options: argparse.Namespace) -> None:
     found = Optimum.of_design(plan, solve(searched.problem))
     others = opened.certain_words(searched.found), opened.zero_1_words(searched.found)
     blocks = found.blocks(filter(None, others))
-    then = _then(options.plan, given, found)
+    then = _then(options, given, found)
     answer(options, found.to_dict, blocks, with_source=True, then=then)
     judge_search(searched.found)
 
 
-def _then(plan: str, settings: Sequence[str], found: Optimum) -> str:
+def _then(options: argparse.Namespace, settings: Sequence[str], found: Optimum) -> str:
     """What comes after an optimum: its check, or another optimum where its links are busy."""
     from libra_planner.views.training.step import ON_LINKS, busy_notes
 
+    plan, parts = options.plan, parts_words(options)
     if any(busy_notes(found.solved_plan, found.bandwidth_bytes_per_s)):
-        return command_on("optimize", plan, settings, *ON_LINKS.split())
-    return command_on("check", plan, settings)
+        return command_on("optimize", plan, settings, *parts, *ON_LINKS.split())
+    return command_on("check", plan, settings, *parts)
 
 
 def _print_routed(options: argparse.Namespace, opened: OpenedPlan, searched: SearchedPlan) -> None:
@@ -95,7 +96,8 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.bandwidth is None:
         fix = "write --bandwidth B1,B2,..., GB/s of every dimension; 'optimize' finds the best"
         raise SpecError.at(options.plan, "got no --bandwidth", "expected a vector", fix)
-    place, opened = Place(f"{options.plan}: --bandwidth"), open_plan(options.plan, options.settings)
+    place = Place(f"{options.plan}: --bandwidth")
+    opened = open_plan(options.plan, options.settings, parts=options.parts)
     chosen = chosen_design(opened, options.bandwidth, place, progress=search_progress())
     searched = chosen.searched
     options.settings = list(searched.settings)
@@ -111,7 +113,7 @@ def pareto(options: argparse.Namespace) -> None:
     if options.csv and options.json:
         place = f"{options.plan}: --csv"
         raise SpecError.at(place, "got --json too", "expected one of them", "leave one out")
-    opened = open_plan(options.plan, options.settings)
+    opened = open_plan(options.plan, options.settings, parts=options.parts)
     if opened.is_open:
         from libra_planner.cli.times.search import print_frontier
 

@@ -508,8 +508,7 @@ def missing_part_fix(before: str, item: str) -> str:
     start = " For" if before.endswith("?") else "; for"
     return (
         f"{start} another part, write {item} under parts: of a file with kind: parts and base: "
-        "parts, as in docs/prices.md#parts-that-the-catalogue-lacks, and add --parts FILE to "
-        "report or fabric"
+        "parts, as in docs/prices.md#parts-that-the-catalogue-lacks, and add --parts FILE"
     )
 
 

@@ -10,7 +10,15 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.errors import Fault, Infeasible, PlannerError, SolverFailed, SpecError, refuse
+from libra_planner.errors import (
+    Fault,
+    Infeasible,
+    PlannerError,
+    SolverFailed,
+    SpecError,
+    located,
+    refuse,
+)
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.frozen import Frozen
 from libra_planner.inputs.bills import Bills, build_plan
@@ -107,7 +115,11 @@ def open_plan(
     for some in (settings[:last], settings[last:]):
         open_degrees(document.value, some)
         apply_settings(document, some)
-    return OpenedPlan(document, folder_of(path), Bills(parts), tuple(settings))
+    bills = Bills(parts)
+    if parts != BUNDLED_PARTS:  # What is wrong with it is said, also where no bill is asked for.
+        with located("--parts"):
+            bills.catalogue  # noqa: B018
+    return OpenedPlan(document, folder_of(path), bills, tuple(settings))
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ class _ProblemBuilder(FaultCollector):
             realization=realized,
             scale_up=domain,
             step=steps[0],
-            prices=Prices(*usd, prices, options, quotes, choice, fixed_npus_usd=fixed.npus_usd),
+            prices=Prices(*usd, prices, options, quotes, choice, None, fixed.npus_usd, self.parts),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=spec.objective,

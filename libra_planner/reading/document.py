@@ -331,7 +331,7 @@ def apply_settings(document: Document, settings: Sequence[str]) -> None:
     refuse(faults)
 
 
-_OPTIONS = {"quotes": "--prices", "as_of": "--as-of"}
+OPTIONS = {"quotes": "--prices", "as_of": "--as-of"}
 """Options that are settings of a plan."""
 
 
@@ -344,7 +344,7 @@ def apply_setting(document: Document, setting: str) -> None:
         For a setting without '=', or a path through something that is not a map or list.
     """
     dotted, equals, text = setting.partition("=")
-    option = _OPTIONS.get(dotted)
+    option = OPTIONS.get(dotted)
     place = Place(option or f"{document.file}: --set {dotted}")
     if not equals or not dotted:
         fix = "write e.g. --set fabric.topology='RI(4)_SW(8)'"

@@ -55,6 +55,7 @@ class LinkQuestion:
         :class:`~libra_planner.check.stages.Selection`.
     single_failures : whether every cable, spine and core also fails alone.
     trace : a flow to follow.
+    parts : parts catalogue whose parts quotes may name.
     """
 
     policy: Policy
@@ -71,6 +72,7 @@ class LinkQuestion:
     algorithms: str = "library"
     single_failures: bool = False
     trace: str | None = None
+    parts: str = "parts"
 
     @property
     def asked_seeds(self) -> range | None:
@@ -103,7 +105,10 @@ class LinkQuestion:
 
     def design(self, plan: str, progress: SearchProgress | None = None) -> ChosenDesign:
         """The design of a plan: as given, or the plan's optimum."""
-        opened, place = open_plan(plan, self.settings), Place(f"{plan}: --bandwidth")
+        opened, place = (
+            open_plan(plan, self.settings, parts=self.parts),
+            Place(f"{plan}: --bandwidth"),
+        )
         return chosen_design(opened, self.bandwidth, place, progress=progress)
 
 

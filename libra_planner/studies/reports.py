@@ -28,7 +28,14 @@ from libra_planner.errors import (
     refuse,
 )
 from libra_planner.files import near_path
-from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
+from libra_planner.inputs.parts import (
+    BUNDLED_PARTS,
+    Catalogue,
+    InputFile,
+    input_file,
+    load_parts,
+    plan_context,
+)
 from libra_planner.plan.quotes import today
 from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.bought.placements import checked_otherwise
@@ -84,7 +91,7 @@ class Question:
     tokens: str | None = None
     check: str | None = None
     seeds: int | None = None
-    parts: str = "parts"
+    parts: str = BUNDLED_PARTS
     allow_missing: bool = False
 
     @property
@@ -96,9 +103,14 @@ class Question:
         for flag in ("baseline", "tokens", "check", "seeds"):
             if getattr(self, flag) is not None:
                 words += [f"--{flag}", str(getattr(self, flag))]
-        words += ["--parts", self.parts] if self.parts != "parts" else []
+        words += self.parts_words
         words += ["--allow-missing"] if self.allow_missing else []
         return shlex.join([*words, "-o", "report"])
+
+    @property
+    def parts_words(self) -> list[str]:
+        """The option of a catalogue that is not the bundled one."""
+        return ["--parts", self.parts] if self.parts != BUNDLED_PARTS else []
 
 
 def _option(setting: str) -> tuple[str, str]:
@@ -225,6 +237,7 @@ class _Study:
         question, opened = self.question, design.opened
         settings = design.settings if opened is None else opened.settings
         words = [word for setting in settings for word in _option(setting)]
+        words += question.parts_words
         words += ["--routing", question.check] if question.check else []
         words += ["--seeds", str(question.seeds)] if question.seeds is not None else []
         return shlex.join(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -653,6 +654,56 @@ def test_a_part_that_the_catalogue_lacks_is_added_as_the_message_says(
     assert run("report", "0e_rails_2to1", *given, *flags).code == 0
     bill = (tmp_path / "out" / "report-bill-a.csv").read_text()
     assert "\nour-nic-400g," in bill.replace("\r\n", "\n")
+
+
+def _own_part(tmp_path: Path) -> tuple[str | Path, ...]:
+    """Options of a file with a part that the catalogue lacks, cheap, and of a quote of it."""
+    (tmp_path / "own_parts.yaml").write_text(
+        "kind: parts\nbase: parts\nsource: datasheets\nas_of: '2026-11'\nparts:\n"
+        "  our-nic-400g: {kind: nic, description: ours, port_speed: 400 Gbps, power_W: 25}\n"
+    )
+    offers = "item,price,seller,date\nour-nic-400g,700,Acme,2026-11-02\n"
+    (tmp_path / "own.csv").write_text(offers)
+    return "--parts", tmp_path / "own_parts.yaml", "--prices", tmp_path / "own.csv"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["optimize"],
+        ["evaluate", "--bandwidth", "450,50,25"],
+        ["check", "--bandwidth", "450,50,25", "--seeds", "1"],
+        ["pareto", "--points", "2"],
+        ["search", "--top", "1", "--set", "parallelism=auto"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_takes_prices_takes_the_parts_that_they_name(
+    run, tmp_path, command
+) -> None:
+    name, *flags = command
+    parts, file, *prices = _own_part(tmp_path)
+    done = run(name, "0e_rails_2to1", *flags, *prices)
+    assert done.code == 2
+    assert "got 'our-nic-400g'" in done.err
+    assert "and add --parts FILE;" in done.err
+    assert run(name, "0e_rails_2to1", *flags, *prices, parts, file).code == 0
+
+
+def test_whole_parts_beside_a_linear_price_are_of_the_catalogue_that_is_given(
+    run, tmp_path
+) -> None:
+    """A NIC at $700 in place of one of $1,499."""
+    parts, file, *prices = _own_part(tmp_path)
+    design = ("evaluate", "0e_rails_2to1", "--bandwidth", "450,50,25", "--json")
+    dear = json.loads(run(*design).out)["bill_fabric_usd"]
+    cheap = json.loads(run(*design, *prices, parts, file).out)["bill_fabric_usd"]
+    assert dear - cheap == pytest.approx(2048 * 799, rel=0.05)  # And spares.
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(Path(file).read_text().replace("description: ours, ", ""))
+    assert "wrong.yaml:6:17: parts.our-nic-400g.description: got nothing" in (
+        run(*design, *prices, parts, wrong).err
+    )
 
 
 @pytest.mark.parametrize(("usd", "is_told"), [(11.0, True), (0.011, True), (1.08, False)])

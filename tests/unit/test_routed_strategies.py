@@ -192,7 +192,15 @@ def test_strategies_that_a_report_left_are_an_open_point(
     """None where the plan says its strategy, where all were checked, or links slow nothing.
 
     The two commands of the point are run as they stand; the report then has the best on links.
+    Both have the quotes, and the parts that these name and the bundled catalogue lacks.
     """
+    folder = Path(plan).parent
+    (folder / "own.yaml").write_text(
+        "kind: parts\nbase: parts\nsource: datasheets\nas_of: '2026-11'\nparts:\n"
+        "  our-nic-400g: {kind: nic, description: ours, port_speed: 400 Gbps, power_W: 25}\n"
+    )
+    (folder / "own.csv").write_text("item,price,seller,date\nour-nic-400g,9000,Acme,2026-11-02\n")
+    own = ("--parts", str(folder / "own.yaml"), "--prices", str(folder / "own.csv"))
     asked = (plan, "--seeds", "1", "--check")
     told = "strategies of A were not all searched on links, another may reverse this: "
     for policy in ("ecmp", "spray"):
@@ -201,7 +209,7 @@ def test_strategies_that_a_report_left_are_an_open_point(
     best_s = compared_by(*asked, "ecmp").candidates[0].step_time_s
     monkeypatch.setattr("libra_planner.inputs.routed.MOST_STRATEGIES", 1)
     setting = ("--set", "fabric.realization.placement=contiguous")
-    found = compared_by(*asked, "ecmp", *setting)
+    found = compared_by(*asked, "ecmp", *setting, *own)
     [point] = [point for point in open_points(found) if point.startswith(told)]
     assert point in decision_section(found).points
     monkeypatch.undo()
@@ -211,7 +219,7 @@ def test_strategies_that_a_report_left_are_an_open_point(
     assert main(shlex.split(command)[1:]) == 0
     Path(result).write_text(capsys.readouterr().out)
     design = again.removeprefix("report ").removesuffix(" in place of A")
-    then = compared_by(design, "--seeds", "1", "--check", "ecmp")
+    then = compared_by(design, "--seeds", "1", "--check", "ecmp", *own)
     assert then.candidates[0].step_time_s == pytest.approx(best_s, rel=1e-9)
     assert best_s < found.candidates[0].step_time_s
     assert not any("searched on links" in point for point in open_points(then))

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from os.path import abspath
 from typing import Any
 
 from libra_planner import allowed
@@ -16,9 +14,7 @@ from libra_planner.cli.arguments import networks, times
 from libra_planner.cli.arguments.helping import PROGRAM, examples_text, usage
 from libra_planner.cli.arguments.making import (
     BANDWIDTH,
-    DAY,
     JSON,
-    PRICES,
     Argument,
     Arguments,
     Commands,
@@ -29,6 +25,7 @@ from libra_planner.cli.arguments.making import (
     given,
     number,
     number_or_share,
+    plan_prices,
     switch,
     text,
 )
@@ -42,21 +39,11 @@ def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
     return text("--set", "KEY=VALUE", what, **more), JSON
 
 
-def _quotes() -> tuple[Argument, ...]:
-    """The user's prices, as settings of a plan; the file is in the working directory."""
-    more: dict[str, Any] = {"dest": "settings", "action": Once, "default": []}
-    file = "quotes={}".format
-    return (
-        text("--prices", "QUOTES", PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
-        text("--as-of", "DAY", DAY, type="as_of={}".format, **more),
-    )
-
-
 _PLAN_FILE = "plan file (YAML), or a bundled plan's name: list examples"
 _PLAN: tuple[Argument | Titled, ...] = (
     given("plan", "PLAN", _PLAN_FILE, PLANS),
     *_settings(),
-    Titled("prices", _quotes()),
+    Titled("prices", plan_prices()),
 )
 _GROUPS = switch("--groups", "FIM of every ECMP group too")
 _SEEDS = (
@@ -163,7 +150,7 @@ def _check() -> Arguments:
                 ),
             ],
         ),
-        Titled("prices", _quotes()),
+        Titled("prices", plan_prices()),
     )
 
 
@@ -244,10 +231,9 @@ def _report() -> Arguments:
         text("--tokens", "N", "tokens of a training run, such as 15e12; default 1e12"),
         text("--check", "POLICY", "route the collectives over the links, such as ecmp"),
         number("--seeds", *allowed.REPORT_SEEDS, seeds),
-        text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
         switch("--allow-missing", "total without the parts that have no price"),
         *_settings("every plan"),
-        Titled("prices", _quotes()),
+        Titled("prices", plan_prices()),
     )
 
 

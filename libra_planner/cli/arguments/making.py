@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from os.path import abspath
 from typing import Any, NamedTuple
 
 from libra_planner.allowed import SHARE_WORDS, is_share
@@ -185,6 +187,8 @@ PRICES = "CSV or YAML file of your quotes, merged over price books, parts and NP
 """What a file of quotes is."""
 DAY = "day on which the quotes must hold, YYYY-MM-DD"
 """What the day of quotes is."""
+PARTS = text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts")
+"""Which parts there are to buy, and to quote."""
 
 
 class Once(argparse.Action):
@@ -215,6 +219,26 @@ class Once(argparse.Action):
         setattr(namespace, _GIVEN, given | {flag})
         before = getattr(namespace, self.dest)
         setattr(namespace, self.dest, [*before, values] if isinstance(before, list) else values)
+
+
+def plan_prices() -> tuple[Argument, ...]:
+    """The user's prices, as settings of a plan, and their parts; files are in this folder."""
+    more: dict[str, Any] = {"dest": "settings", "action": Once, "default": []}
+    file = "quotes={}".format
+    return (
+        text("--prices", "QUOTES", PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
+        text("--as-of", "DAY", DAY, type="as_of={}".format, **more),
+        PARTS,
+    )
+
+
+def parts_words(options: argparse.Namespace) -> tuple[str, ...]:
+    """The option of a catalogue that is not the bundled one.
+
+    >>> parts_words(argparse.Namespace(parts="own.yaml"))
+    ('--parts', 'own.yaml')
+    """
+    return ("--parts", options.parts) if options.parts != PARTS[1]["default"] else ()
 
 
 _GIVEN = "_given"

@@ -6,6 +6,7 @@ from libra_planner import allowed
 from libra_planner.cli.arguments.making import (
     DAY,
     JSON,
+    PARTS,
     PRICES,
     Arguments,
     Once,
@@ -62,7 +63,7 @@ def _parts() -> Arguments:
         ),
         number("--transceivers-per-fibre", *allowed.TRANSCEIVERS_PER_FIBRE, per_fibre, default=2),
         text("--part", "KIND=NAME", part, action="append", default=[]),
-        text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
+        PARTS,
         text("--prices", "QUOTES", PRICES, action=Once),
         text("--as-of", "DAY", DAY),
     )

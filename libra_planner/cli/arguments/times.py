@@ -14,6 +14,7 @@ from libra_planner.cli.arguments.making import (
     choice,
     given,
     number,
+    plan_prices,
     switch,
     text,
 )
@@ -215,4 +216,5 @@ def search() -> Arguments:
         ),
         switch("--csv", "print --pareto as CSV (instead of --json)"),
         JSON,
+        Titled("prices, of a plan", plan_prices()),
     )

@@ -11,6 +11,7 @@ from libra_planner.cli.streams import answer, judge_search, search_progress, tel
 from libra_planner.errors import Infeasible, SolverFailed, SpecError
 from libra_planner.inputs.plans import open_plan, strategy_words
 from libra_planner.inputs.training.rows import OPTIONS, asked_run
+from libra_planner.reading.document import OPTIONS as OPTIONS_OF_PLAN
 from libra_planner.search.best import SearchResult
 from libra_planner.search.excluded import Excluded
 from libra_planner.search.frontier import POINTS, strategy_frontier
@@ -56,8 +57,9 @@ def search(options: argparse.Namespace) -> None:
 def _refuse_mixed(options: argparse.Namespace) -> None:
     """Refuse flags that say nothing together."""
     if options.settings and options.plan is None:
-        fix = "name the plan, or leave it out"
-        raise SpecError.at("--set", "got no plan", "expected one whose values it overrides", fix)
+        fix, first = "name the plan, or leave it out", options.settings[0].partition("=")[0]
+        flag = OPTIONS_OF_PLAN.get(first, "--set")
+        raise SpecError.at(flag, "got no plan", "expected one whose values it overrides", fix)
     for name in ("points", "csv"):
         if getattr(options, name) and not options.pareto:
             raise SpecError.at(f"--{name}", "got no --pareto", "", "add --pareto, or leave it out")
@@ -82,7 +84,7 @@ def _search_plan(options: argparse.Namespace) -> None:
         print_frontier(options, batches)
         return
     tell_search()
-    opened = open_plan(options.plan, options.settings)
+    opened = open_plan(options.plan, options.settings, parts=options.parts)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
     if not found.best and not found.was_stopped and not options.json:
         raise opened.nothing_found(found, batches)
@@ -106,7 +108,8 @@ def _then(found: SearchResult, plan: str = "a plan") -> str:
 def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -> None:
     """Print the frontier of cost and time over all strategies, of ``pareto`` too."""
     tell_search()
-    opened = open_plan(options.plan, [*options.settings, "objective=performance"])
+    settings = [*options.settings, "objective=performance"]
+    opened = open_plan(options.plan, settings, parts=options.parts)
     problem, n_points = opened.base, options.points or _N_POINTS
     found = strategy_frontier(opened.search(batches), problem, n_points, search_progress(POINTS))
     if options.csv:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=64)
 def built(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[Bills, Purchase]:
-    """What a design is built of, and bills at the bundled catalogue.
+    """What a design is built of, and bills at its catalogue.
 
     Parameters
     ----------
@@ -38,5 +38,5 @@ def built(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[B
     from libra_planner.inputs.bills import Bills
     from libra_planner.procurement.lines import purchase
 
-    bills, vector_Bps = Bills(), np.asarray(bandwidth_bytes_per_s)
+    bills, vector_Bps = Bills(problem.prices.catalogue), np.asarray(bandwidth_bytes_per_s)
     return bills, purchase(bought(problem, vector_Bps), vector_Bps, bills.catalogue.parts)

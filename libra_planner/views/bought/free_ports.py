@@ -89,7 +89,7 @@ def _free_ports(problem: Problem, option: FabricOption) -> FreePorts | None:
     design = realize(problem.topology, option.bandwidth_Bps, links)
     parts = design_parts(design).dimensions
     bought = Purchase(design, parts, links.networks, (), problem.scale_up)
-    return free_ports(bought, Bills().shop(problem), only_stacks=True)
+    return free_ports(bought, Bills(problem.prices.catalogue).shop(problem), only_stacks=True)
 
 
 def _text(problem: Problem, option: FabricOption, found: FreePorts, *, is_best: bool) -> str:
