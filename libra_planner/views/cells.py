@@ -493,6 +493,7 @@ class Section:
         down.
     behind : short points, texts of the brief and warnings that a page has behind its signature.
     pointer : what paper says of these, and of tables that stand there.
+    sign_by : what stands right above the signature on paper.
     paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
@@ -525,6 +526,7 @@ class Section:
     brief: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
     pointer: str = ""
+    sign_by: str = ""
 
     @property
     def said(self) -> tuple[str, ...]:

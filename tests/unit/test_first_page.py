@@ -13,6 +13,7 @@ from libra_planner.views.cells import Section, table
 from libra_planner.views.report.compose import decision_lines, documents
 from libra_planner.views.report.decision import decision_section
 from libra_planner.views.report.page.room import MONEY, PAGE, above, fitted, height, page_texts
+from libra_planner.views.report.page.signing import sign_by
 from tests.comparisons import compared_by
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -148,6 +149,39 @@ def _printed(page: str, folder: Path) -> list[str]:
     told = ["pdftotext", folder / "one.pdf", "-"]
     found = subprocess.run(told, check=True, capture_output=True, text=True, timeout=60)
     return found.stdout.removesuffix("\f").split("\f")
+
+
+@pytest.mark.parametrize("name", ["two", "three, checked", "ten of long names"])
+def test_the_day_to_sign_by_stands_right_above_the_signature(name, tmp_path) -> None:
+    """However little room the page has; nothing where no quote has an end."""
+    (tmp_path / "own.csv").write_text(
+        "item,price,seller,date,valid_until,lead_time_days\n"
+        "server-8npu,30000,Servers Inc,2026-11-02,,91\n"
+        "nic-400g,1400,NorthNet,2026-11-02,2026-12-20,84\n"
+        "nic-200g,900,NorthNet,2026-11-02,2026-12-20,84\n"
+    )
+    given = ["--prices", str(tmp_path / "own.csv"), "--as-of", "2026-11-20"]
+    designs, _, options = CASES[name]
+    seeds = ("--seeds", "2") if "--check" in options else ()
+    page = documents(compared_by(*designs, *given, *options, *seeds), ("html",))["report.html"]
+    first = " ".join(_printed(page, tmp_path)[0].split())
+    [said] = re.findall(r"(Sign by 2026-12-20: .*? \(server-?8npu\))\. Name ", first)
+    assert said.startswith("Sign by 2026-12-20: the first quote (NorthNet, nic-")
+    assert " ends then; longest lead time 91 days " in said
+
+
+def test_nothing_says_by_when_to_sign_where_no_offer_ends(tmp_path) -> None:
+    designs = CASES["two"][0]
+    assert sign_by(compared_by(*designs)) == ""
+    file = tmp_path / "own.csv"
+    offer = "item,price,seller,date,valid_until\nserver-8npu,30000,Servers Inc,2026-11-02,"
+    file.write_text(offer)
+    assert sign_by(compared_by(*designs, "--prices", str(file))) == ""
+    file.write_text(f"{offer}2026-11-10\n")
+    assert sign_by(compared_by(*designs, "--prices", str(file))) == (
+        "Ask for new quotes before you sign: the first one (Servers Inc, server-8npu) ended on "
+        "2026-11-10."
+    )
 
 
 def test_open_points_are_counted_at_the_headline_and_each_is_said_once(quotes) -> None:

@@ -149,6 +149,7 @@ def _printable(section: Section) -> Section:
         short_points=tuple(map(cells.printable, section.short_points)),
         behind=tuple(map(cells.printable, section.behind)),
         pointer=cells.printable(section.pointer),
+        sign_by=cells.printable(section.sign_by),
         tabled=tuple(map(cells.printable, section.tabled)),
         brief=tuple(map(cells.printable, section.brief)),
         paragraphs=tuple(map(cells.printable, section.paragraphs)),

@@ -28,6 +28,7 @@ from libra_planner.views.report.costs import money_by_group, money_side_by_side
 from libra_planner.views.report.designs import faster_text, ports_text, time_basis
 from libra_planner.views.report.offers import before_tax
 from libra_planner.views.report.page.room import fitted
+from libra_planner.views.report.page.signing import sign_by
 from libra_planner.views.report.recommendation import (
     brief,
     free_ports_lines,
@@ -87,6 +88,7 @@ def decision_section(comparison: Comparison) -> Section:
             warnings=tuple(_warnings(comparison)),
             cards=tuple(_cards(comparison)),
             tables=tables,
+            sign_by=sign_by(comparison),
             live=(*several, *seller_verdict(comparison)),
             is_static=True,
         )

@@ -51,6 +51,7 @@ from libra_planner.views.report.bills import (
 )
 from libra_planner.views.report.designs import Ends, mfu, mfu_ends
 from libra_planner.views.report.offers import before_tax, exact_text, network_text, order_text
+from libra_planner.views.report.page.signing import today_of
 from libra_planner.views.report.routed.placing import placement_text
 from libra_planner.views.report.runs import run_ends, tokens_text
 from libra_planner.views.report.sensitivity import change_lines
@@ -341,12 +342,6 @@ def _between(ends: Ends, shown: Callable[[float], str]) -> str:
     return "" if ends is None else f" ({shown(ends[0])} to {shown(ends[1])})"
 
 
-def _day(comparison: Comparison) -> str:
-    """On which quotes have to hold."""
-    quotes = comparison.shop.quotes
-    return quotes[0].day if quotes else comparison.origin.day
-
-
 def _chosen(comparison: Comparison, bought: Set[str]) -> Iterator[str]:
     """What the file chooses though another seller asks less; nothing of what is not bought."""
     for quote in used_in(comparison):
@@ -359,7 +354,7 @@ def _chosen(comparison: Comparison, bought: Set[str]) -> Iterator[str]:
 
 def _offers(comparison: Comparison, one: Candidate) -> Iterator[str]:
     """Until when quotes hold, and how long parts take, where anybody says."""
-    today = _day(comparison)
+    today = today_of(comparison)
     parts = [line.part for order in orders(one.bill) for line in order.lines]
     quoted = [(x.price, x.name) for x in parts if x.price and x.price.is_quoted]
     offers = [(x.price, x.name) for x in parts if x.price and x.price.valid_until]

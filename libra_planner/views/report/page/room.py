@@ -99,9 +99,10 @@ def _pointer(section: Section, behind: Sequence[str], captions: Sequence[str]) -
 
 
 def _lead_height(section: Section) -> float:
-    """Of the first sentence and of what introduces the points."""
+    """Of what always stands: the first sentence, what introduces points, by when to sign."""
     lead = sum(_LEAD * _n_lines(text, _LEAD_LETTERS) for text in section.lead[:1])
-    return lead + (_TEXT + _BETWEEN) * bool(section.points_title)
+    by = _TEXT * _n_lines(section.sign_by, _BOLD_LETTERS) + _BETWEEN if section.sign_by else 0.0
+    return lead + (_TEXT + _BETWEEN) * bool(section.points_title) + by
 
 
 def _text_height(text: str, section: Section) -> float:
