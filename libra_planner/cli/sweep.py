@@ -24,7 +24,7 @@ from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.columns import COST, ROW
+from libra_planner.sweeps.columns import COST, MESSAGE, ROW
 from libra_planner.sweeps.expressions import NUMBER
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.texts import as_in_file
@@ -146,7 +146,8 @@ def _refuse_without_optimum(results: Results, options: argparse.Namespace) -> No
     if "optimal" in results.statuses:
         return
     counts, to = results.statuses, options.output
-    said = f"{options.plan}: no design has an optimum: {counts}; {to} has all rows, and why"
+    why = ", and why" if MESSAGE in results.columns else ""  # A remark says how to learn it.
+    said = f"{options.plan}: no design has an optimum: {counts}; {to} has all rows{why}"
     kinds = (kind for status, kind in _FAILURES if status in results.statuses)
     raise next(kinds, PlannerError)(said)
 
