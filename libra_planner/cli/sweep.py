@@ -371,7 +371,8 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         words = answer_words(results, n_best=n_best, **asked)
         named = {"is_named": bool(options.columns), "is_whole": not streams.has_width()}
         units, cost = axis_units(results), results.plan_cost
-        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, **named)
+        work = results.work_axes
+        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, work=work, **named)
         money = [money_words(results)] if COST in answer.columns else []
         idle = unranked_groups(results, by) if by else ()
         more = (escape(text) for text in (*idle, *money, *best_lines(results)) if text)
