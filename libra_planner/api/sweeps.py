@@ -73,9 +73,9 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         """The best designs of every objective."""
         found = self.distinct_top(_MOST_ROWS)
         yield f"{escape(self.headline())}; the best of each objective"
-        yield from answer_blocks(
-            found, self.axes, len(found.rows), axis_units(self), self.plan_cost
-        )
+        told = axis_units(self), self.plan_cost
+        work = self.work_axes
+        yield from answer_blocks(found, self.axes, len(found.rows), *told, work=work)
         yield from map(escape, [*best_lines(self), *remarks(self)])
 
     def __len__(self) -> int:

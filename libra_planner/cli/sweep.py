@@ -24,7 +24,7 @@ from libra_planner.files import STDOUT, output, refuse_existing, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.columns import COST, ROW
+from libra_planner.sweeps.columns import COST, MESSAGE, ROW
 from libra_planner.sweeps.expressions import NUMBER
 from libra_planner.sweeps.figures.answer import Answer
 from libra_planner.sweeps.figures.texts import as_in_file
@@ -146,7 +146,8 @@ def _refuse_without_optimum(results: Results, options: argparse.Namespace) -> No
     if "optimal" in results.statuses:
         return
     counts, to = results.statuses, options.output
-    said = f"{options.plan}: no design has an optimum: {counts}; {to} has all rows, and why"
+    why = ", and why" if MESSAGE in results.columns else ""  # A remark says how to learn it.
+    said = f"{options.plan}: no design has an optimum: {counts}; {to} has all rows{why}"
     kinds = (kind for status, kind in _FAILURES if status in results.statuses)
     raise next(kinds, PlannerError)(said)
 
@@ -370,7 +371,8 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         words = answer_words(results, n_best=n_best, **asked)
         named = {"is_named": bool(options.columns), "is_whole": not streams.has_width()}
         units, cost = axis_units(results), results.plan_cost
-        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, **named)
+        work = results.work_axes
+        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, work=work, **named)
         money = [money_words(results)] if COST in answer.columns else []
         idle = unranked_groups(results, by) if by else ()
         more = (escape(text) for text in (*idle, *money, *best_lines(results)) if text)

@@ -128,6 +128,41 @@ def test_groups_have_the_times_of_the_table_and_what_their_best_row_is(
     assert "In all rows: 256 sequences a step" in shown
 
 
+def test_models_of_other_batches_have_one_unit_of_time_in_all_lines(
+    run: Run, tmp_path: Path
+) -> None:
+    """Steps of one model have one number of sequences: lines, cards and tables say step times."""
+    sweep = {"base": "0e_rails_2to1", "axes": {"model": ["gpt3", "llama3-70b"], "nic": [25, 50]}}
+    batch = {"global_batch": "{1536 if model == 'gpt3' else 1024}", "workload": "{model}"}
+    layers = {"parallelism.interleave": "{4 if model == 'gpt3' else 5}"}
+    layers |= {
+        f"parallelism.{name}": n for name, n in (("cp", 1), ("tp", 8), ("pp", 8), ("dp", 32))
+    }
+    rules = {"constraints": ["leaf == {nic} GB/s", "taper(spine) == 2"]}
+    sweep |= {
+        "set": batch | layers | rules,
+        "columns": ["step_time_s", "seconds_per_sequence", "cost_usd"],
+    }
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump(sweep))
+    assert run("sweep", "run", file, "-o", tmp_path / "two").code == 0
+    answer = run("sweep", "show", tmp_path / "two", "--json").payload
+    rows = answer["rows"]
+    assert {round(row["step_time_s"] / row["seconds_per_sequence"]) for row in rows} == {1024, 1536}
+    page = tmp_path / "two.html"
+    run("sweep", "show", tmp_path / "two", "--html", page)
+    shown = run("sweep", "show", tmp_path / "two").out
+    best = [line for line in shown.splitlines() if line.startswith("Best of")]
+    assert len(best) == 2
+    for row in rows:
+        if row["nic"] == 50:
+            assert f"({row['step_time_s']:.3f} s, " in "".join(best)
+    cards = re.findall(r'class="figure">(.*?)<', page.read_text())
+    assert cards
+    assert all(re.match(r"\d+\.\d+ s\b", card) for card in cards)
+    assert not any("a sequence" in card for card in cards)
+
+
 def test_rows_near_the_best_are_counted(
     run: Run, directory: Path, rows: list[dict[str, Any]]
 ) -> None:

@@ -99,6 +99,62 @@ def test_thin_tapers_hold_for_servers_next_to_each_other(run, swept) -> None:
     assert not [x for x in _remarks(run, both) if "next to each" in x]
 
 
+@pytest.mark.parametrize("name", ["place", "fabric.realization.placement"])
+def test_a_swept_placement_names_the_rows_that_have_it(run, swept, name: str) -> None:
+    """Whatever the axis is called: measured times in place of expected ones, and how to rank."""
+    sweep = {"base": "0e_rails_2to1", "axes": {name: ["contiguous", "random"]}}
+    sweep |= {"columns": ["step_time_s", "cost_usd", "bandwidth"]}
+    rules = {"constraints": ["leaf == 50 GB/s", "taper(spine) == 8"]}
+    own = {"fabric.realization.placement": "{place}"} if name == "place" else {}
+    sweep |= {"set": rules | own, "check": {"policy": "ecmp", "seeds": 2}}
+    directory = swept("both", sweep)
+    query = "select effective_step_time_s as s from designs order by row"
+    near, far = run("sweep", "show", directory, "--sql", query, "--json").payload["rows"]
+    told = "\n".join(_remarks(run, directory))
+    assert f"at random places steps take {far['s']:.3f} s in row 1 (row 0, " in told
+    assert f": {near['s']:.3f} s). " in told
+    assert "To sweep it" not in told
+    where = re.search(r'--where "(.*)" ranks the others', told)[1]  # As a reader types it.
+    others = run("sweep", "show", directory, "--where", where)
+    assert f"{far['s']:.3f} s" in others.out
+    assert "at random places" not in others.err
+
+
+def test_a_placement_that_is_swept_without_links_asks_for_a_check_alone(run, swept) -> None:
+    """Without ``check`` both rows take the same: the remark still says what to expect."""
+    sweep = {"base": "0e_rails_2to1", "axes": {"place": ["contiguous", "random"]}}
+    sweep |= {"columns": ["step_time_s", "cost_usd", "bandwidth"]}
+    rules = {"constraints": ["leaf == 50 GB/s", "taper(spine) == 8"]}
+    sweep |= {"set": rules | {"fabric.realization.placement": "{place}"}}
+    [told] = (x for x in _remarks(run, swept("both", sweep)) if "next to each" in x)
+    assert "To sweep it, write check: {policy: ecmp}, and run" in told
+
+
+def test_cheaper_networks_are_one_in_few_words(run, swept) -> None:
+    """Rows of two sizes ask for two networks: all of both, and one short remark."""
+    plan = SWEEP | {"axes": {"nic": [25, 50], "taper": [1], "n": [2, 4]}}
+    own = {"fabric.topology": "SW(8)_[SW(32)_SW({n})]", "parallelism.dp": "{32 * n}"}
+    directory = swept("two", plan | {"set": SWEEP["set"] | own})
+    assert len([x for x in _remarks(run, directory) if x.startswith("A cheaper network")]) == 2
+    assert run("sweep", "show", directory).err.count("a cheaper network") == 1
+
+
+def test_rows_without_a_message_say_once_how_to_learn_why(run, swept, tmp_path: Path) -> None:
+    """No column ``message``: the refusal does not say that the directory tells why."""
+    columns = ["step_time_s", "cost_usd"]
+    rules = {"constraints": [*SWEEP["set"]["constraints"], "total <= 10 GB/s"]}
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    for more, says_why in ([], False), (["message"], True):
+        sweep = SWEEP | {"set": SWEEP["set"] | rules, "columns": [*columns, *more]}
+        file = tmp_path / f"none{len(more)}.yaml"
+        file.write_text(yaml.safe_dump(sweep))
+        failed = run("sweep", "run", file, "-o", file.with_suffix(""))
+        assert failed.code
+        assert failed.err.rstrip().endswith("has all rows, and why") is says_why
+        how = "add message to columns and run the sweep into a new directory"
+        assert (how in failed.err) is not says_why
+
+
 def test_a_card_has_the_time_on_links_beside_that_of_the_model(run, swept) -> None:
     """Without check: the page's card has the step that ECMP is expected to make."""
     directory = swept("two", SWEEP | {"axes": {"nic": [25], "taper": [1]}})

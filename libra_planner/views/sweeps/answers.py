@@ -55,6 +55,7 @@ def answer_blocks(
     units: Mapping[str, str],
     plan_cost: str,
     *,
+    work: Sequence[str] = (),
     is_named: bool = False,
     is_whole: bool = False,
 ) -> Iterator[Block]:
@@ -67,6 +68,8 @@ def answer_blocks(
     n_rows : to show at most.
     units : of axes, as :func:`~libra_planner.views.sweeps.values.axis_units` has them.
     plan_cost : what ``cost_usd`` is, as ``Results.plan_cost`` has it.
+    work : axes that change what is trained: times of steps compare where all steps of one work
+        have the same number of sequences.
     is_named : whether the reader has named the columns: all are shown, as named.
     is_whole : whether all columns are shown at any width, as another program may read them.
     """
@@ -97,7 +100,7 @@ def answer_blocks(
     headings = {name: _heading(one, units) for name, one in shown.items()}
     texts = _texts(shown, rows)
     varied = [name for name in reversed([*shown]) if name in axes and name != OBJECTIVE]
-    dispensable = [] if is_whole else _dispensable([*shown], axes, rows)
+    dispensable = [] if is_whole else _dispensable([*shown], axes, rows, work)
     yield table(
         "",
         "",
@@ -324,14 +327,16 @@ def _cell(one: Column, value: Any) -> Cell:
     return Cell(NONE if value is None else degree_words(one.cell(value)))
 
 
-def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+def _dispensable(
+    names: Sequence[str], axes: Sequence[str], rows: Sequence[Row], work: Sequence[str]
+) -> Iterator[str]:
     """What a narrow terminal loses: first what others say too, last the bandwidths."""
     kept = {*_KEPT, *axes, OBJECTIVE, _BEST + OVER_RULE}
     if len({row.get(OBJECTIVE) for row in rows}) == 1:
         kept.discard(OBJECTIVE)
         yield from (name for name in names if name == OBJECTIVE)
     for whole, per_sequence in _PER_SEQUENCE.items():
-        if per_sequence in names and not _has_one_ratio(whole, per_sequence, rows):
+        if per_sequence in names and not _has_one_ratio(whole, per_sequence, rows, work):
             kept = kept - {whole} | {per_sequence}  # Ranks designs of other batches.
     others = [name for name in reversed(names) if name not in kept and name != OBJECTIVE]
     yield from (name for name in others if not name.startswith(_BANDWIDTH))
@@ -344,6 +349,8 @@ def _dispensable(names: Sequence[str], axes: Sequence[str], rows: Sequence[Row])
     yield from (name for name in _OF_FIM if name in names)
 
 
-def _has_one_ratio(whole: str, part: str, rows: Sequence[Row]) -> bool:
-    known = (row for row in rows if row.get(whole) and row.get(part))
-    return len({f"{row[whole] / row[part]:.9g}" for row in known}) <= 1
+def _has_one_ratio(whole: str, part: str, rows: Sequence[Row], work: Sequence[str]) -> bool:
+    """Whether all steps of each work have the same number of sequences."""
+    known = [row for row in rows if row.get(whole) and row.get(part)]
+    found = {(*map(row.get, work), f"{row[whole] / row[part]:.9g}") for row in known}
+    return len(found) <= len({tuple(map(row.get, work)) for row in known})

@@ -33,7 +33,6 @@ from libra_planner.views.sweeps.values import (
     is_number,
     n_digits,
     plain,
-    proportional,
     tier_names,
 )
 
@@ -103,8 +102,8 @@ class Points:
         results = _of_columns(results, names)
         figures = (results.time_column, results.cost_column)
         time, cost = (next((x for x in (one, f"best_{one}") if x in names), "") for one in figures)
-        time = _familiar(time, rows)
         is_mixed = not {*apart} <= {*names}
+        time = time if is_mixed else _familiar(time, results, names)
         is_sample = answer is None and len(rows) < results.n_rows
         work, units = tuple(x for x in apart if x in varied), axis_units(results)
         named = results.plan_cost, results.cost_name, tuple(tier_names(results))
@@ -463,10 +462,7 @@ def _figures_of(results: Results) -> Iterator[str]:
         yield ""
 
 
-def _familiar(time: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The step time in place of the time of a sequence, where both rank designs alike."""
-    step_time = time.replace("seconds_per_sequence", "step_time_s")
-    if not rows or step_time not in rows[0] or time not in rows[0]:
-        return time
-    pairs = ([row[name] for row in rows] for name in (step_time, time))
-    return step_time if proportional(*pairs) else time
+def _familiar(time: str, results: Results, names: Sequence[str]) -> str:
+    """The time that people read in place of the one that ranks, where an answer has it."""
+    told = (one for one in (results.told_time, f"best_{results.told_time}") if one in names)
+    return next(told, time) if time else time

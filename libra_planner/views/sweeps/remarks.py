@@ -82,7 +82,8 @@ def _remarks(results: Results) -> Iterator[Remark]:
         yield from _reasons(results, MESSAGE, STATUS, _FAILED)
     elif n_failed := results.sql(f"SELECT count(*) FROM designs WHERE {_FAILED}").rows[0][0]:
         what = f"{n_failed:,} rows have no optimum"
-        yield Remark(f"{what}: add message to columns, and it says why", what)
+        how = "add message to columns and run the sweep into a new directory, and it says why"
+        yield Remark(f"{what}: {how}", what)
     if "bill_message" in results.columns:
         yield from _reasons(results, "bill_message", "'no bill'", f"NOT ({_FAILED})")
     elif n := len(results.unbilled):

@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from libra_planner.allowed import PLACEMENTS
@@ -14,9 +16,10 @@ from libra_planner.check.expected import expected_at
 from libra_planner.errors import PlannerError
 from libra_planner.problem import bought, fastest_alternative
 from libra_planner.sweeps.bills import CheaperNetwork, cheaper_network
-from libra_planner.sweeps.columns import ROW
+from libra_planner.sweeps.columns import EFFECTIVE, OBJECTIVE, ROW
 from libra_planner.sweeps.figures.tables import sql_name
 from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.template import design_document, names_at
 from libra_planner.units import format_time, format_usd, short_usd
 from libra_planner.views.sweeps.best import best_rows
 from libra_planner.views.sweeps.noted import Remark, bandwidth_Bps, plans_of, with_strategy
@@ -24,7 +27,7 @@ from libra_planner.views.sweeps.points import Points
 from libra_planner.views.training.step import LEAST_LONGER, hashed_step
 
 CONTIGUOUS, _, RANDOM = PLACEMENTS
-_PLACEMENT = "fabric.realization.placement"
+_PLACEMENT = ("fabric", "realization", "placement")
 _MOST_ROWS = 9
 """Rows whose networks are looked at: the best, and those that come next per dollar."""
 
@@ -58,9 +61,12 @@ def cheaper_remarks(results: Results) -> Iterator[Remark]:
         return
     rows = _rows(results)
     found = {row: one for row in rows if (one := _cheaper(results, row)) is not None}
-    for settings in dict.fromkeys(one.settings for one in found.values()):
-        own = {row: one for row, one in found.items() if one.settings == settings}
-        yield _remark(results, rows, own)
+    settings = dict.fromkeys(one.settings for one in found.values())
+    alike = ({row: x for row, x in found.items() if x.settings == one} for one in settings)
+    each = [_remark(results, rows, own) for own in alike]
+    shorts = sorted((remark.short for remark in each), key=len, reverse=True)
+    for place, remark in enumerate(each):  # In few words all of them are one.
+        yield replace(remark, short="" if place else shorts[0])
 
 
 def _rows(results: Results) -> dict[int, _Row]:
@@ -185,7 +191,8 @@ def on_links_words(results: Results, points: Points, i: int) -> str:
 
 def placement_remarks(results: Results) -> Iterator[Remark]:
     """How long steps of the best rows are expected to be where a job's servers sit anywhere."""
-    if _PLACEMENT in results.axes:
+    if _has_random(results) and EFFECTIVE in results.columns:
+        yield from _swept_placement(results)
         return
     best = best_rows(results)
     found = {row: one for row in [*best][:_MOST_ROWS] if (one := _moved(results, row))}
@@ -198,13 +205,83 @@ def placement_remarks(results: Results) -> Iterator[Remark]:
     )
     what = "times hold for servers of a job next to each other (placement contiguous)"
     taken = f"at random places, with ECMP, a step is expected to take {each}"
+    axis = f"under axes {'.'.join(_PLACEMENT)}: [{CONTIGUOUS}, {RANDOM}], and "
     text = (
         f"T{what[1:]}, thin tapers most of all: {taken}. Ask how the scheduler of the cluster "
-        f"places jobs. To sweep it, write under axes {_PLACEMENT}: [{CONTIGUOUS}, {RANDOM}], "
-        "and check: {policy: ecmp}, and run it into a new directory"
+        f"places jobs. To sweep it, write {'' if _has_random(results) else axis}"
+        "check: {policy: ecmp}, and run it into a new directory"
     )
     times = ", ".join(f"{format_time(one[1])} in row {row}" for row, one in found.items())
     yield Remark(text, f"at random places of a job's servers ECMP is expected to take {times}")
+
+
+def _placement_axes(results: Results) -> tuple[set[str], set[str]]:
+    """Axes that placements are written with: all of them, and those that change nothing else."""
+    spec, axes = results.manifest["spec"], {*results.axes}
+    own = [slot for slot in spec["slots"] if tuple(slot[0]) == _PLACEMENT]
+    others = [slot for slot in spec["slots"] if slot not in own]
+    found, kept = (
+        axes & names_at({**spec, "slots": slots}, [key[0] for key, *_ in slots if key])
+        for slots in (own, others)
+    )
+    return found, found - kept
+
+
+def _has_random(results: Results) -> bool:
+    """Whether the values of axes give some rows of the sweep random places."""
+    spec, (axes, _) = results.manifest["spec"], _placement_axes(results)
+    values = [some for name, some, *_ in spec["axes"] if name in axes]
+    return bool(axes) and RANDOM in json.dumps([values, spec["base"].get("fabric")])
+
+
+def _swept_placement(results: Results) -> Iterator[Remark]:
+    """What the best rows take at random places, of which the sweep has rows, too."""
+    best = best_rows(results)
+    found = {row: one for row in [*best][:_MOST_ROWS] if (one := _at_random(results, row))}
+    if not found:
+        return
+    _, axes = _placement_axes(results)
+    each = ", ".join(
+        f"{format_time(random_s)} in row {other} (row {row}, {' and '.join(best[row])}: "
+        f"{format_time(own_s)})"
+        for row, (other, own_s, random_s) in found.items()
+    )
+    values = {name: some for name, some, *_ in results.manifest["spec"]["axes"]}
+    filters = [f"{name} == '{RANDOM}'" for name in sorted(axes) if RANDOM in values[name]]
+    ranked = "".join(f'. --where "{one}" ranks the others' for one in filters[:1])
+    what = f"the best rows have placement {CONTIGUOUS}"
+    taken = "at random places steps take"
+    yield Remark(
+        f"T{what[1:]}; {taken} {each}. A buyer does not choose the placement: ask how the "
+        f"scheduler of the cluster places jobs{ranked}",
+        f"{what}: {taken} "
+        + ", ".join(f"{format_time(one[2])} in row {one[0]}" for one in found.values()),
+    )
+
+
+def _at_random(results: Results, row: int) -> tuple[int, float, float] | None:
+    """The row at random places that is else like a row, and the times of steps of both on links.
+
+    ``None`` where there is none, or it takes much the same.
+    """
+    _, axes = _placement_axes(results)
+    names = [x for x in (*results.axes, OBJECTIVE) if x not in axes and x in results.columns]
+    like = "".join(f" AND b.{x} IS NOT DISTINCT FROM a.{x}" for x in map(sql_name, names))
+    query = (
+        f"SELECT b.{ROW}, a.{EFFECTIVE}, b.{EFFECTIVE} FROM designs AS a, designs AS b WHERE "
+        f"a.{ROW} = {row} AND b.{ROW} <> a.{ROW}{like} ORDER BY 1"
+    )
+    for other, own_s, random_s in results.sql(query).rows:
+        is_longer = own_s and random_s and random_s >= (1 + LEAST_LONGER) * own_s
+        if is_longer and _placement(results, other) == RANDOM:
+            return other, own_s, random_s
+    return None
+
+
+def _placement(results: Results, row: int) -> str:
+    """Where the servers of a job sit in a row."""
+    document, _ = design_document(results.directory, row)
+    return str(reduce(getitem, _PLACEMENT, document.value))
 
 
 def _moved(results: Results, row: int) -> tuple[float, float] | None:
