@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -25,6 +26,7 @@ from libra_planner.procurement.bill import (
     Line,
     Need,
     Part,
+    Parts,
     with_one_stock,
 )
 from libra_planner.procurement.bought.cabling import bought_line, link_needs
@@ -101,6 +103,34 @@ def _needs(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Itera
     for cable in network.cable_parts(n_per_fibre):
         if cable.n_cables:
             yield from link_needs(cable, lengths_m[cable.joins])
+
+
+def other_switches(order: ClusterOrder, parts: Parts) -> Iterator[ClusterOrder]:
+    """The same hosts, wiring and tapers on other switches of a catalogue that has their price.
+
+    Their ports are as fast as a NIC in a plane, or twice as fast for two NICs (breakout).
+
+    Examples
+    --------
+    >>> small = Part("s", SWITCH, "", port_speed_Bps=50e9, n_ports=64, price=Price(Decimal(1)))
+    >>> fast = replace(small, name="f", port_speed_Bps=100e9)
+    >>> unpriced = replace(fast, name="u", n_ports=128, price=None)
+    >>> parts = Parts({"s": small, "f": fast, "u": unpriced})
+    >>> [(one.port_Bps, one.switch_radix) for one in other_switches(ClusterOrder(256), parts)]
+    [(100000000000.0, 64)]
+    """
+    link_Bps = order.nic_Bps / order.n_planes
+    own = order.speed_Bps, order.switch_radix
+    sold = {(x.port_speed_Bps, x.n_ports) for x in parts.of_kind(SWITCH) if x.price is not None}
+    for speed_Bps, n_ports in sorted(sold):
+        n_links = speed_Bps / link_Bps
+        if (speed_Bps, n_ports) != own and any(math.isclose(n_links, n) for n in _LINKS_OF_A_PORT):
+            with suppress(SpecError):
+                yield replace(order, port_Bps=speed_Bps, switch_radix=n_ports)
+
+
+_LINKS_OF_A_PORT = (1, 2)
+"""Links of NICs that share a port of another switch: of more, lanes of modules may not agree."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from libra_planner.procurement.bought.refills import PLAN, Refill, tiers_text
 from libra_planner.procurement.cluster import FreePorts
 from libra_planner.procurement.quotes import used_quotes
 from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
+from libra_planner.views.bought.networks import groups_line, racks_line, rails_line, switches_line
 from libra_planner.views.bought.whole_ports import bits_words
 from libra_planner.views.cells import Block, Table, Value, count, escape, round_usd, table, usd
 from libra_planner.views.links import counted, planes_text, plural
@@ -118,67 +119,6 @@ def _change(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> dict[
     return {name: n - before[name] for name, n in _counts(grown).items() if n != before[name]}
 
 
-WORTH_A_HEADLINE = 0.2
-"""Share of the cost that another wiring saves, from which it stands under the title."""
-
-
-def _rails_line(bill: Bill, rails_usd: float | None, *, is_much: bool) -> Iterator[str]:
-    """What separate rails would save, where that is much or where it is less; else nothing."""
-    total_usd = float(bill.total_usd)
-    if rails_usd is None or bill.missing or rails_usd >= total_usd:
-        return
-    if is_much is (rails_usd <= (1 - WORTH_A_HEADLINE) * total_usd):
-        begin, end = ("[bold]The same command with ", "[/]") if is_much else ("", "")
-        costs = f"costs {format_usd(rails_usd)}, {format_usd(total_usd - rails_usd)} less"
-        yield (
-            f"{begin}--wiring rail_only {costs}{end}: every rail is a network "
-            f"of its own, and NPUs of different rails meet inside of their hosts"
-        )
-
-
-def _groups_line(groups: tuple[ClusterNetwork, float] | None, total_usd: float) -> Iterator[str]:
-    """The same hosts in equal groups on the leaves, as a plan has them."""
-    if groups is None:
-        return
-    network, usd = groups
-    n_nodes = network.order.most_hosts_per_leaf
-    found = tiers_text({tier: n for tier, n in network.clos.n_switches.items() if n})
-    more = f"{format_usd(abs(usd - total_usd))} {'more' if usd > total_usd else 'less'}"
-    if network.sizes:
-        stack = "_".join(f"SW({size})" for size in network.sizes)
-        yield (
-            f"Leaves and pods hold no equal groups of hosts here; in a plan they do, and it builds "
-            f"other switches: [{stack}] has {found} for {format_usd(usd)}, {more}"
-        )
-    elif network.shape.n_pods == 1:  # Under cores init gives every rail its spines.
-        yield (
-            f"Leaves hold no equal groups of hosts here; in a plan, as init writes them, they do: "
-            f"--host-ports-per-leaf {n_nodes} sizes that, {found} for {format_usd(usd)}, {more}"
-        )
-
-
-_MANY_FREE, _MATERIAL = 0.25, 0.01
-"""Share of leaf ports, and of a cost, from which free ports are worth a word."""
-
-
-def _racks_line(
-    network: ClusterNetwork, total_usd: float, racks: tuple[ClusterNetwork, float] | None
-) -> Iterator[str]:
-    """What fewer leaves would save, each for all NICs of its hosts, where many ports are free."""
-    n_leaves, n_free = network.clos.total_leaves, network.free_ports["leaf"]
-    n_ports = n_leaves * network.order.switch_radix
-    if racks is None or n_free < _MANY_FREE * n_ports or racks[0].clos.total_leaves >= n_leaves:
-        return
-    other, usd = racks
-    if total_usd - usd >= _MATERIAL * total_usd:
-        found = tiers_text({tier: n for tier, n in other.clos.n_switches.items() if n})
-        yield (
-            f"{n_free:,} of {n_ports:,} ports of leaves are free, as every rail has leaves of its "
-            f"own: --wiring top_of_rack needs {found} and costs {format_usd(usd)}, "
-            f"{format_usd(total_usd - usd)} less (a step may take longer: not checked)"
-        )
-
-
 def _modules_line(network: ClusterNetwork, n_per_fibre: int) -> str:
     modules = network.transceivers(n_per_fibre)
     places = ", ".join(f"{n:,} in {place}" for place, n in modules.items() if n)
@@ -212,16 +152,19 @@ def cluster_blocks(
     groups: tuple[ClusterNetwork, float] | None = None,
     racks: tuple[ClusterNetwork, float] | None = None,
     nic: str = "",
+    switches: tuple[ClusterNetwork, Bill] | None = None,
 ) -> Iterator[Block]:
     """The network as a picture from the cores down, what it is made of, and how it grows.
 
     Where separate rails (``rails_usd``) save much, that stands first, else last. ``groups`` is the
     network of equal groups and its cost, where it is another, and ``racks`` that of leaves for all
-    NICs of their hosts. ``nic`` is the speed as it was asked.
+    NICs of their hosts. ``nic`` is the speed as it was asked. ``switches`` is the cheapest network
+    of other switches, and its bill.
     """
     order = network.order
     yield _title(order)
-    yield from _rails_line(bill, rails_usd, is_much=True)
+    yield from rails_line(bill, rails_usd, is_much=True)
+    yield from switches_line(order, bill, switches, quotes, is_much=True)
     yield ""
     yield from _picture(network)
     yield _modules_line(network, n_per_fibre)
@@ -253,9 +196,10 @@ def cluster_blocks(
     yield from map(escape, _quote_lines(bill, quotes))
     yield from _growth(network, grown)
     total_usd = float(bill.total_usd)
-    yield from () if bill.missing else _groups_line(groups, total_usd)
-    yield from () if bill.missing else _racks_line(network, total_usd, racks)
-    yield from _rails_line(bill, rails_usd, is_much=False)
+    yield from () if bill.missing else groups_line(groups, total_usd)
+    yield from () if bill.missing else racks_line(network, total_usd, racks)
+    yield from rails_line(bill, rails_usd, is_much=False)
+    yield from switches_line(order, bill, switches, quotes, is_much=False)
 
 
 def _title(order: ClusterOrder) -> str:

@@ -351,6 +351,46 @@ def test_separate_rails_are_named_where_they_cost_less(run) -> None:
     assert "--wiring rail_only costs" not in run("fabric", "--hosts", "8", "--nic", "400Gbps").out
 
 
+@pytest.mark.parametrize(
+    ("asked", "options", "n_links", "parts"),
+    [
+        (("--npus", "2048"), "--port 800Gbps", 64, "switch-64x800g, 2 links of 400 Gbit/s on a"),
+        (
+            ("--hosts", "127", "--transceivers-per-fibre", "1"),
+            "--radix 128",
+            64,
+            "switch-128x400g; optics",
+        ),
+    ],
+)
+def test_cheaper_switches_of_the_catalogue_are_named(run, asked, options, n_links, parts) -> None:
+    """What the same command finds with the options that it names; power is that of the bill."""
+    words = ("fabric", "--nic", "400Gbps", *asked)
+    own, other = (run(*words, *more, "--json").payload for more in ((), options.split()))
+    usd, watt = (own[key] - other[key] for key in ("cost_usd", "power_W"))
+    assert usd > 0.01 * own["cost_usd"]
+    said = (
+        f"The same command with {options} has {other['leaf']} leaves and {other['spine']} spines "
+        f"and costs {format_usd(other['cost_usd'])}, {format_usd(usd)} less, and draws "
+        f"{watt / 1e3:.1f} kW less: {parts}"
+    )
+    out = " ".join(run(*words).out.split())
+    assert said in out
+    assert f"fibre-om4 at assumed prices. A leaf then serves {n_links} links of NICs" in out
+    assert other["host_ports_per_leaf"] == n_links
+    # Nothing is cheaper then, and whoever names a switch has chosen.
+    for more in (options.split(), ("--part", "switch=switch-64x400g")):
+        assert "has 32 leaves and" not in run(*words, *more).out
+
+
+def test_a_switch_that_is_not_quoted_is_said_to_be_at_its_list_price(run, tmp_path) -> None:
+    quotes = tmp_path / "quotes.csv"
+    quotes.write_text("item,price,seller,date\nnic-400g,1400,Us,2026-11-01\n")
+    asked = ("fabric", "--npus", "2048", "--nic", "400Gbps", "--prices", str(quotes))
+    listed = "switch-64x800g, which your quotes do not have: list price, no support, 2 links"
+    assert listed in " ".join(run(*asked).out.split())
+
+
 def test_a_total_without_all_prices_is_the_least_and_has_no_range(run) -> None:
     asked = ("--nic", "800Gbps", "--taper", "3", "--transceivers-per-fibre", "1")
     found = run("fabric", "--hosts", "128", *asked)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from libra_planner import allowed
 from libra_planner.allowed import Each, Kind, Number, OneOf, Text, Whole
@@ -29,7 +29,7 @@ from libra_planner.inputs.parts import BUNDLED_PARTS, load_parts
 from libra_planner.plan.options import nic_bytes_per_s, port_bytes_per_s
 from libra_planner.plan.quotes import cluster_quotes
 from libra_planner.procurement.bill import MEDIA, NIC, SWITCH, Bill
-from libra_planner.procurement.cluster import PART, cluster_bill
+from libra_planner.procurement.cluster import PART, cluster_bill, other_switches
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.views.cells import Block
 from libra_planner.views.cluster import cluster_blocks, cluster_payload, known_cost_words
@@ -75,6 +75,8 @@ class Network(Shown):
     racks : the network whose leaves serve all NICs of their hosts, and its cost, of one whose rails
         have leaves of their own.
     nic : speed of a NIC as it was asked.
+    switches : the network of the cheapest other switches of the catalogue, and its bill; ``None``
+        where none costs less, or a switch was named.
     """
 
     network: ClusterNetwork
@@ -86,6 +88,7 @@ class Network(Shown):
     groups: tuple[ClusterNetwork, float] | None = None
     racks: tuple[ClusterNetwork, float] | None = None
     nic: str = ""
+    switches: tuple[ClusterNetwork, Bill] | None = None
 
     @property
     def cost_usd(self) -> float:
@@ -102,7 +105,8 @@ class Network(Shown):
     def blocks(self) -> Iterator[Block]:
         """What ``fabric`` prints."""
         found = self.network, self.bill, self.n_per_fibre, self.grown, self.quotes
-        yield from cluster_blocks(*found, self.rails_usd, self.groups, self.racks, self.nic)
+        others = self.rails_usd, self.groups, self.racks
+        yield from cluster_blocks(*found, *others, self.nic, self.switches)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``fabric --json`` prints."""
@@ -152,10 +156,14 @@ def sized_network(
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     named = _named(part)
     bill = cluster_bill(found, shop, transceivers_per_fibre, named)
-    priced = partial(_priced, shop=shop, n_per_fibre=transceivers_per_fibre, named=named)
+    billed = partial(_billed, shop=shop, n_per_fibre=transceivers_per_fibre, named=named)
+    priced = partial(_priced, billed)
     rails, groups = priced(_on_rails(order)), priced(grouped_network(found) or _in_groups(found))
     rails_usd, racks = rails[1] if rails else None, priced(_on_racks(order))
-    more = order.grown(1), quotes, rails_usd, groups, racks, nic
+    orders = () if SWITCH in named or bill.missing else other_switches(order, catalogue.parts)
+    cheaper = (x for x in map(billed, orders) if x and x[1].total_usd < bill.total_usd)
+    switches = min(cheaper, key=lambda one: one[1].total_usd, default=None)
+    more = order.grown(1), quotes, rails_usd, groups, racks, nic, switches
     return Network(found, bill, transceivers_per_fibre, *more)
 
 
@@ -282,13 +290,25 @@ def _in_groups(network: ClusterNetwork) -> ClusterOrder | None:
     return replace(order, most_hosts_per_leaf=size) if is_near else None
 
 
+_Billed: TypeAlias = tuple[ClusterNetwork, Bill] | None
+
+
 def _priced(
+    billed: Callable[[ClusterOrder | ClusterNetwork | None], _Billed],
+    asked: ClusterOrder | ClusterNetwork | None,
+) -> tuple[ClusterNetwork, float] | None:
+    """Another network and its cost, if it can be built and has a price."""
+    found = billed(asked)
+    return found and (found[0], float(found[1].total_usd))
+
+
+def _billed(
     asked: ClusterOrder | ClusterNetwork | None,
     shop: FabricShop,
     n_per_fibre: int,
     named: Mapping[str, Sequence[str]],
-) -> tuple[ClusterNetwork, float] | None:
-    """Another network and its cost, if it can be built and has a price."""
+) -> _Billed:
+    """Another network and its bill, if it can be built and has a price."""
     if asked is None:
         return None
     try:
@@ -296,7 +316,7 @@ def _priced(
         bill = cluster_bill(network, shop, n_per_fibre, named)
     except SpecError:
         return None
-    return None if bill.missing else (network, float(bill.total_usd))
+    return None if bill.missing else (network, bill)
 
 
 def _speed(
