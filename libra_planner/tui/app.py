@@ -261,7 +261,7 @@ class Cockpit(KeysInTurn):
             self._status.say(text, holds or (lambda: self._n_shown == n_shown))
 
     def say_of_edit(self, text: str) -> None:
-        """Say something of the latest edit, until it is the latest no more or the screen changes."""
+        """Say something of the latest edit, as long as it is that and the screen stays."""
         target, n_shown = self.session.undo_target, self._n_shown
         self.say(text, lambda: self.session.undo_target is target and self._n_shown == n_shown)
 

@@ -87,7 +87,7 @@ class Host(Protocol):
         """Put a message on the status line, as long as it holds, else until the screen changes."""
 
     def say_of_edit(self, text: str) -> None:
-        """Say something of the latest edit, until it is the latest no more or the screen changes."""
+        """Say something of the latest edit, as long as it is that and the screen stays."""
 
 
 class Pane(Container):
