@@ -59,8 +59,9 @@ ACTIONS = (
     Action("equal", "e", "Equal split", "Spread the total evenly over the dimensions.", "Design"),
     Action("bars", "b", "Bars", "Go to the bandwidth bars; + and - change the one chosen, "
            "< and > the step, Enter types a value (or all, separated by commas).", "Design"),
-    Action("form", "f", "Form", "Go to the plan's tree; Escape leaves a field. "
-           "Ctrl+Space lists what may stand there, → completes, Ctrl+L takes it away.", "Design"),
+    Action("form", "f", "Form", "Go to the plan's tree; Enter or ↓ goes to its first field, Escape "
+           "leaves one. Ctrl+Space lists what may stand there, → completes, Ctrl+L takes it away.",
+           "Design"),
     Action("add_rule", "a", "Add rule", "Type a new design rule such as dim1 >= dim2.", "Design"),
     Action("pin", "p", "Pin", "Keep the design on screen for comparison.", "Design", True),
     Action("undo", "u", "Undo", "Take back the latest edit.", "Edits", True),

@@ -76,6 +76,7 @@ class Cockpit(KeysInTurn):
         self.no_figures = "reading the plan ..."
         self.animation_level = "none"
         self._waiting: list[Callable[[], object]] = []
+        self._n_shown = 0
         self.error_console = LastWords(lambda: self.session.edits.settings)
         work.get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
 
@@ -103,7 +104,7 @@ class Cockpit(KeysInTurn):
     async def on_event(self, event: Event) -> None:
         """Look at the plan's files before a key is taken: others may have changed them."""
         if isinstance(event, Key) and self.session.disk.look():
-            self.say(self.session.disk_words)
+            self.say(self.session.disk_words, lambda: bool(self.session.disk.changed))
         await super().on_event(event)
 
     # The plan
@@ -161,7 +162,7 @@ class Cockpit(KeysInTurn):
         self.session.change(Edits(self.session.edits.settings, bandwidth_GBps), "parallelism")
         self.session.came_from(origin)
         self.reread()
-        self.say(f"took {origin} into the plan; 1 shows it, u takes it back")
+        self.say_of_edit(f"took {origin} into the plan; 1 shows it, u takes it back")
 
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen."""
@@ -225,6 +226,7 @@ class Cockpit(KeysInTurn):
         await asyncio.sleep(FRAME_S)  # The tab answers the key, the screen follows.
         if not any(pane.id == name for pane in self._switcher.children):
             await self._switcher.add_content(pane_class(name)(id=name), id=name)
+        self._n_shown += self._switcher.current != name
         self._switcher.current = name
         self._show_tabs()
         self.pane.show_session()
@@ -252,10 +254,16 @@ class Cockpit(KeysInTurn):
     def _status(self) -> StatusLine:
         return self.screen_stack[0].query_one(StatusLine)
 
-    def say(self, text: str, holds: Callable[[], bool] = lambda: True) -> None:
-        """Put a message on the status line, to stand there as long as it holds."""
+    def say(self, text: str, holds: Callable[[], bool] | None = None) -> None:
+        """Put a message on the status line, as long as it holds, else until the screen changes."""
         if self.is_running and self.screen_stack:
-            self._status.say(text, holds)
+            n_shown = self._n_shown
+            self._status.say(text, holds or (lambda: self._n_shown == n_shown))
+
+    def say_of_edit(self, text: str) -> None:
+        """Say something of the latest edit, as long as it is that and the screen stays."""
+        target, n_shown = self.session.undo_target, self._n_shown
+        self.say(text, lambda: self.session.undo_target is target and self._n_shown == n_shown)
 
     def ask(
         self,
@@ -392,8 +400,7 @@ class Cockpit(KeysInTurn):
             self.say("nothing to pin: the design has no figures")
             return None
         pinned = self.session.pin(self.evaluation)
-        seen = self.pane
-        self.say(f"pinned: {pinned.name}; 2 compares", lambda: self.pane is seen)
+        self.say(f"pinned: {pinned.name}; 2 compares")
         self.pane.show_session()
         return pinned
 

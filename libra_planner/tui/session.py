@@ -314,6 +314,11 @@ class Session:
         """Take back the latest edit; whether there was one."""
         return self._walk(self._undo, self._redo)
 
+    @property
+    def undo_target(self) -> Edits | None:
+        """What undo goes back to; one object as long as no other edit is the latest."""
+        return self._undo[-1] if self._undo else None
+
     def redo(self) -> bool:
         """Make the edit that was taken back again; whether there was one."""
         return self._walk(self._redo, self._undo)

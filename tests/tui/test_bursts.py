@@ -259,6 +259,7 @@ def test_letters_behind_a_rule_that_was_added_are_commands(
         await driver.press("u")
         await driver.idle()
         assert app.session.edits.settings == before
+        assert "added the rule" not in driver.text("#status")
         await burst(driver, "a", *"dim1 <= 8 GB/s", "enter", "u")
         await driver.idle()
         assert app.session.edits.settings == before
@@ -267,5 +268,17 @@ def test_letters_behind_a_rule_that_was_added_are_commands(
         assert isinstance(app.focused, Input)
         assert app.focused.value == ""
         assert "Leave" in driver.screen_text().splitlines()[-1]  # Escape, while it is typed.
+        await burst(driver, *"dim1 <= 7 GB/s", "enter")
+        await driver.idle()
+        assert "added the rule" in driver.text("#status")
+        await driver.press("2", "1")
+        await driver.idle()
+        assert "added the rule" not in driver.text("#status")
+        app.show_error("optimising", RuntimeError("no"))
+        await driver.press("escape")
+        assert "optimising: failed" in driver.text("#status")
+        await driver.press("3")
+        await driver.idle()
+        assert "failed" not in driver.text("#status")
 
     drive(plan_file, walk, size)

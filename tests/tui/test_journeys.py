@@ -15,7 +15,7 @@ from libra_planner.reading.bundled import example
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens.fabric import FabricPane
 from libra_planner.tui.screens.frontier import FrontierPane
-from libra_planner.tui.screens.plan_form import FieldRow, PlanForm
+from libra_planner.tui.screens.plan_form import Choice, FieldRow, PlanForm
 from libra_planner.tui.screens.report import ReportPane
 from libra_planner.tui.screens.search import SearchPane
 from libra_planner.tui.screens.sweep import SweepPane
@@ -232,12 +232,33 @@ def test_the_heat_map_stays_in_sight_at_the_next_draw(tmp_path: Path) -> None:
     drive(path, walk, size=(80, 24))
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_letters_are_commands_until_a_field_is_chosen(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    """The a of a new rule was typed into the list of models, and Enter took one."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(WHOLE)
+
+    async def walk(driver: Driver) -> None:
+        app, before = driver.app, driver.app.session.edits.settings
+        await driver.press("f", "a", "enter")
+        await driver.idle()
+        assert app.session.edits.settings == before
+        assert isinstance(app.focused, Input)  # Of the rule.
+        await driver.press("escape", "f", "enter")
+        await driver.idle()
+        assert isinstance(app.focused, Choice)
+
+    drive(path, walk, size=size)
+
+
 def test_a_letter_that_no_name_begins_with_opens_no_list(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(WHOLE)
 
     async def walk(driver: Driver) -> None:
-        await driver.press("f")
+        await driver.press("f", "down")
         await driver.idle()
         form = driver.app.focused
         await driver.press("b")

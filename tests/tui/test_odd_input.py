@@ -84,7 +84,13 @@ def test_a_folder_that_cannot_be_is_said(odd_plan: Path) -> None:
 
 def test_panels_and_palette_live_in_any_terminal(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
-        for keys in (("ctrl+p",), ("question_mark",), ("O", "tab"), ("S",), ("f", "enter")):
+        for keys in (
+            ("ctrl+p",),
+            ("question_mark",),
+            ("O", "tab"),
+            ("S",),
+            ("f", "enter", "enter"),
+        ):
             await driver.press(*keys)
             for size in SMALL:
                 await driver.pilot.resize_terminal(*size)

@@ -249,6 +249,15 @@ def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str) -> Non
     assert words in result.err
 
 
+def test_another_batch_is_proposed_before_a_split_of_sequences_that_helps_nobody(run) -> None:
+    one = ("train", "--model", "llama2-13b", "--npu", "h100-sxm", "--gpus", 2048, "--pp", 4)
+    words = "expected a divisor of the 40 heads of llama2-13b; write tp 8 and global_batch 1024"
+    assert words in run(*one, "--tp", 16, "--global-batch", 1000).err
+    assert _json(run, *one, "--tp", 8, "--global-batch", 1024)["step_time_s"] < 1
+    far = run(*one, "--tp", 16, "--global-batch", 9).err  # No batch of 64 is near 9.
+    assert "global_batch" not in far
+
+
 def test_an_own_shape_is_possible_and_all_of_it_counts(run) -> None:
     shape = ("train", "--layers", 8, "--hidden", 4096, "--heads", 32, "--npu", "H100", "--gpus", 8)
     shape = (*shape, "--seq", 4096, "--global-batch", 8)

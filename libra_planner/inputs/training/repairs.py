@@ -20,6 +20,9 @@ _OF_DEGREES = (*_DEGREES, "gpus")
 _MOST_NPUS_TRIED = 4
 """Multiples of the degrees, below and above the NPUs, that are tried."""
 
+_MOST_OF_BATCH = 0.1
+"""Share of the global batch by which another is near it."""
+
 _OTHERWISE = "change several of the degrees, ep included, the NPUs and the global batch"
 
 
@@ -49,6 +52,8 @@ def corrected(error: SpecError, run: TrainingRun, trial: Trial) -> SpecError:
     degrees["dp"] = run.dp or max(1, n_npus // n_replica)
     untold = "" if run.dp else "dp"
     change = change_that_stands(degrees, n_npus, standing, untold=untold)
+    if untold and run.global_batch and columns == {"tp"} and (not change or "cp " in change):
+        change = _of_another_batch(degrees, run, n_npus, standing) or change
     if not change and untold:
         change = _of_any_replicas(degrees, n_npus, standing)
     n_each = n_replica * (run.dp or 1)
@@ -59,6 +64,27 @@ def corrected(error: SpecError, run: TrainingRun, trial: Trial) -> SpecError:
         fix = f"{change}, or gpus {counts}" if change else f"write gpus {counts}"
     fix = fix or _OTHERWISE
     return SpecError(*(replace(fault, fix=fix) for fault in error.faults))
+
+
+def _of_another_batch(
+    degrees: Mapping[str, int], run: TrainingRun, n_npus: int, judge: Judge
+) -> str:
+    """Another tp with the replicas that follow, and the nearest batch for them; empty for none.
+
+    A batch of a few sequences more changes less than the split of every sequence over cp does.
+    """
+    asked, rest, microbatch = run.global_batch or 1, n_npus, run.microbatch or 1
+    for axis in ("cp", "pp"):
+        rest //= degrees[axis]
+    others = [n for n in range(1, rest + 1) if rest % n == 0 and n != degrees["tp"]]
+    for tp in sorted(others, key=lambda n: abs(math.log(n / degrees["tp"]))):
+        dp = rest // tp
+        batch = max(1, round(asked / (dp * microbatch))) * dp * microbatch
+        is_near = abs(batch - asked) <= _MOST_OF_BATCH * asked
+        change = {"tp": tp, "dp": dp, "global_batch": batch}
+        if is_near and judge({**degrees, **change}) == Standing.RUNS:
+            return f"write tp {tp} and global_batch {batch}"
+    return ""
 
 
 def _of_any_replicas(degrees: Mapping[str, int], n_npus: int, judge: Judge) -> str:
@@ -76,11 +102,12 @@ def _of_any_replicas(degrees: Mapping[str, int], n_npus: int, judge: Judge) -> s
 
 
 def _with(run: TrainingRun, change: Mapping[str, int]) -> TrainingRun:
-    """The run with other degrees, or NPUs; one without a batch with one that they all divide."""
+    """The run with other numbers; one without a batch with one that all degrees divide."""
     tp, cp = change.get("tp", run.tp), change.get("cp", run.cp)
     dp, pp = change.get("dp", run.dp), change.get("pp", run.pp)
     gpus = change.get("gpus", run.gpus)
-    batch = run.global_batch or (gpus or 1) * (run.microbatch or 1)
+    batch = change.get("global_batch", run.global_batch)
+    batch = batch or (gpus or 1) * (run.microbatch or 1)
     return replace(run, tp=tp, cp=cp, dp=dp, pp=pp, gpus=gpus, global_batch=batch)
 
 

@@ -214,12 +214,12 @@ class DesignPane(Pane):
         self.query_one("#faults" if self.session.faults else "#bandwidths").focus()
 
     def focus_form(self, key: str = "") -> None:
-        """Go to a field that is seen; without one to the first that is wrong, else the first."""
+        """Go to a field that is seen; without one to the first that is wrong, else to none yet."""
         form = self.query_one(PlanForm)
         if key:
             form.focus_key(key)
         else:
-            form.focus_first()
+            form.enter()
 
     def flush(self) -> None:
         """Take what is being typed into the form."""
@@ -377,7 +377,7 @@ class DesignPane(Pane):
         self.session.add_rule(text)
         self.cockpit.reread()
         self.take_focus()  # Letters are commands again, such as u, and figures show what it does.
-        self.cockpit.say(f"added the rule {text}; u takes it back, a adds another")
+        self.cockpit.say_of_edit(f"added the rule {text}; u takes it back, a adds another")
 
     def _drop_empty_rule(self, field: FormField) -> None:
         kind, _, index = field.key.partition(".")

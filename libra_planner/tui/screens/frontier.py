@@ -171,7 +171,7 @@ class FrontierPane(Pane):
             vector = tuple(gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s)
             self.cockpit.change_bandwidth(vector)
             self.session.came_from(f"frontier point {chosen + 1}")
-            self.cockpit.say("loaded the point as the design; 1 shows it, u takes it back")
+            self.cockpit.say_of_edit("loaded the point as the design; 1 shows it, u takes it back")
 
     def on_point_plot_chosen(self, event: PointPlot.Chosen) -> None:
         self._table.choose(event.index)

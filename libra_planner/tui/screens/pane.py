@@ -83,8 +83,11 @@ class Host(Protocol):
     def show_error(self, title: str, error: Exception) -> None:
         """A readable panel."""
 
-    def say(self, text: str, holds: Callable[[], bool] = ...) -> None:
-        """Put a message on the status line, to stand there as long as it holds."""
+    def say(self, text: str, holds: Callable[[], bool] | None = None) -> None:
+        """Put a message on the status line, as long as it holds, else until the screen changes."""
+
+    def say_of_edit(self, text: str) -> None:
+        """Say something of the latest edit, as long as it is that and the screen stays."""
 
 
 class Pane(Container):

@@ -47,6 +47,8 @@ DEBOUNCE_S = 0.15
 OTHER = "\0other"
 """The choice that asks for a value of one's own."""
 
+_ENTERED = "Enter or ↓ goes to the first field; until then letters are commands"
+
 _MOST_OFFERED = 6
 """Candidates under a field."""
 _NEW = (NEW_RULE, NEW_KEY)
@@ -176,8 +178,8 @@ class FieldRow(Vertical):
             self.query_one(".faults", Static).update(Text(text))
 
 
-class PlanForm(VerticalScroll, can_focus=False):
-    """All values of the plan.
+class PlanForm(VerticalScroll):
+    """All values of the plan; while none of them has the focus, letters are commands.
 
     Parameters
     ----------
@@ -191,6 +193,7 @@ class PlanForm(VerticalScroll, can_focus=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Field before", show=False),
         Binding("down", "move(1)", "Next field", show=False),
+        Binding("enter", "move(1)", "Edit", show=False),
         Binding("ctrl+space,ctrl+@", "offer", "List", key_display="^space", show=True),
         Binding("ctrl+l", "remove", "Remove", show=True),
     ]
@@ -281,6 +284,13 @@ class PlanForm(VerticalScroll, can_focus=False):
         """What may be meant in a field of the plan as it is shown."""
         return words(key, self._shown[0]) if self._shown else Words()
 
+    def enter(self) -> None:
+        """Focus the first field that is wrong; else no field, until one is chosen."""
+        if any(row.has_class("wrong") for row in self._rows):
+            self.focus_first()
+        else:
+            self.focus()
+
     def focus_first(self) -> None:
         """Focus the first field that is wrong, else the first."""
         wrong = [i for i, row in enumerate(self._rows) if row.has_class("wrong")]
@@ -327,6 +337,9 @@ class PlanForm(VerticalScroll, can_focus=False):
             self.call_after_refresh(self.focus_key, key.strip())  # Once it is there.
 
     # What is offered
+
+    def on_focus(self) -> None:
+        self.query_one("#form-about", Static).update(Text(_ENTERED))
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         row = self._row_of(event.widget)

@@ -281,7 +281,7 @@ class ReportPane(Pane):
         self._written = pinned, payload
         self._draw()
         folder = Path(payload["files"][0]).parent
-        self.cockpit.say(f"report written to {folder}", lambda: self.cockpit.pane is self)
+        self.cockpit.say(f"report written to {folder}")
         if isinstance(self.app.focused, Checklist):  # Arrows scroll what there is to read now.
             self.query_one(VerticalScroll).focus()
 
