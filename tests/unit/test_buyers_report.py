@@ -774,6 +774,7 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
 
     from libra_planner.procurement.bought.placements import placement_points
     from libra_planner.views.report.compose import report_payload
+    from libra_planner.views.report.routed.placing import placement_row, placement_text
 
     asked = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--check", "spray", "--seeds", "1")
     found = compared_by(*asked)
@@ -808,15 +809,26 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
             if row[0].value == "Placement of a job's servers"
         )
         assert assumed.startswith(f"{own}: servers of a job")
-    # Strategies that were searched stay: the option that searches anew is no word of a first page.
+    # Strategies that were searched stay: nothing reads as if no other could take less.
     one = found.candidates[0]
     searched = replace(one, proposal=replace(one.proposal, found=object()))
     kept = replace(found, candidates=(searched, *found.candidates[1:]))
-    anew = "; --set fabric.realization.placement=random searches them anew"
-    said = f"with placement random of a job's servers and the same strategies {then}: ask how"
+    less = "; other strategies may take less, and change the order"
+    anew = f"{less}: add --set fabric.realization.placement=random to search for them"
+    said = (
+        f"with placement random of a job's servers and the strategies found for contiguous {then}"
+    )
     [short], [full] = (placement_points(kept, is_brief=x) for x in (True, False))
-    assert short.startswith(said)
-    assert full == short + anew
+    ask = "; ask how the cluster's scheduler places jobs"
+    assert (short, full) == (f"{said}{less}{ask}", f"{said}{anew}{ask}")
+    takes = (
+        "With placement random and the strategies found for contiguous a step of B takes at most"
+    )
+    assert takes in placement_text(kept)
+    assert f"{anew}." in placement_text(kept)
+    assert "at most" not in placement_text(found)
+    [row] = placement_row(kept)
+    assert row[2:] == ["random and the strategies found for contiguous", f"{then}{anew}"]
     told = ", ".join(f"{x} {format_time(time_s)}" for x, time_s in zip("AB", times_s, strict=True))
     [routing] = (x for x in report(found, {}).sections if x.key == "check")
     assert f"Step times with placement random: {told}." in routing.paragraphs
