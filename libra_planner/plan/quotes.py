@@ -39,7 +39,7 @@ from libra_planner.errors import (
     refuse,
     shown,
 )
-from libra_planner.files import near_path
+from libra_planner.files import near_path, read_text
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
@@ -62,7 +62,7 @@ OFFERED = (
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
-_DAYS, _CSV = "lead_time_days", (".csv", ".txt")
+_DAYS, _CSV, _YAML = "lead_time_days", (".csv", ".txt"), (".yaml", ".yml", ".json")
 _FIXES = {"discount": "write percent off the price, such as 8", "moq": "write whole units"}
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
@@ -190,7 +190,7 @@ def load_quotes(
         With every fault found, each with its line.
     """
     path, unpriced = Path(near_path(str(Path(beside or "", name)))), list[str]()
-    is_table = path.suffix.lower() in _CSV
+    is_table = _is_table(path)
     document = _table(path, unpriced) if is_table else read_document(path)
     _refuse_plan(document, path)
     faults, specs = [*_item_faults(document, known), *_repeated(document, known)], []
@@ -211,6 +211,15 @@ def load_quotes(
     faults += (_expired(one) for one in chosen if as_of is not None and one.is_over)
     refuse(merged_faults(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0)))
     return chosen
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is CSV: by its name, else by a first line that names columns."""
+    suffix = path.suffix.lower()
+    if suffix in (*_CSV, *_YAML):
+        return suffix in _CSV
+    first = read_text(path).lstrip("\ufeff").split("\n", 1)[0]
+    return {"item", "price"} <= {name.strip().strip('"') for name in re.split("[,;]", first)}
 
 
 def _refuse_plan(document: Document, path: Path) -> None:
