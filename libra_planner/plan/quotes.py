@@ -39,14 +39,14 @@ from libra_planner.errors import (
     refuse,
     shown,
 )
-from libra_planner.files import near_path, read_text
+from libra_planner.files import near_path
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document, scalar
 from libra_planner.reading.meant_numbers import number_fix
 from libra_planner.reading.models import FileModel, Model, PositivePrice, Text, validated
 from libra_planner.reading.overlays import read_catalogue
-from libra_planner.reading.tables import read_table
+from libra_planner.reading.tables import is_csv, read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
@@ -62,7 +62,7 @@ OFFERED = (
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
-_DAYS, _CSV, _YAML = "lead_time_days", (".csv", ".txt"), (".yaml", ".yml", ".json")
+_DAYS = "lead_time_days"
 _FIXES = {"discount": "write percent off the price, such as 8", "moq": "write whole units"}
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
@@ -190,7 +190,7 @@ def load_quotes(
         With every fault found, each with its line.
     """
     path, unpriced = Path(near_path(str(Path(beside or "", name)))), list[str]()
-    is_table = _is_table(path)
+    is_table = is_csv(path, REQUIRED[:2])
     document = _table(path, unpriced) if is_table else read_document(path)
     _refuse_plan(document, path)
     faults, specs = [*_item_faults(document, known), *_repeated(document, known)], []
@@ -211,15 +211,6 @@ def load_quotes(
     faults += (_expired(one) for one in chosen if as_of is not None and one.is_over)
     refuse(merged_faults(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0)))
     return chosen
-
-
-def _is_table(path: Path) -> bool:
-    """Whether a file is CSV: by its name, else by a first line that names columns."""
-    suffix = path.suffix.lower()
-    if suffix in (*_CSV, *_YAML):
-        return suffix in _CSV
-    first = read_text(path).lstrip("\ufeff").split("\n", 1)[0]
-    return {"item", "price"} <= {name.strip().strip('"') for name in re.split("[,;]", first)}
 
 
 def _refuse_plan(document: Document, path: Path) -> None:
