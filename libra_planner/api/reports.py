@@ -180,6 +180,10 @@ def written_report(
         got, expected = f"got {n} designs", f"expected one to {MOST_DESIGNS}"
         raise SpecError.at("libra-planner report", got, expected, "compare fewer")
     chosen = _formats(formats)
+    if "pdf" in chosen:  # Said before anything is computed.
+        from libra_planner.views.renderers.html import pdf_writer
+
+        pdf_writer()
     target = _folder(str(folder))
     comparison = compared(question, progress)
     contents = {target / name: data for name, data in documents(comparison, chosen).items()}
@@ -245,9 +249,15 @@ def _formats(listed: str | Sequence[str] | None) -> tuple[str, ...]:
         raise SpecError.at("--formats", "got no formats", "expected some", fix)
     for name in given:
         if name not in FORMATS:
-            got, fix = f"got {name!r}", closest(name, FORMATS)
+            meant = _OTHER_NAMES.get(name.lower(), "")
+            fix = f"did you mean {meant}?" if meant else closest(name, FORMATS)
+            got = f"got {name!r}"
             raise UnknownName.at("--formats", got, "expected known formats", fix)
     return given
+
+
+_OTHER_NAMES = {"excel": "xlsx", "xls": "xlsx", "workbook": "xlsx", "markdown": "md"}
+"""Formats by what people call them."""
 
 
 def _folder(text: str) -> Path:

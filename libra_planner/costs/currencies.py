@@ -20,7 +20,14 @@ CODES = frozenset(_CODES.split())
 """Currencies in use by their codes of three letters (ISO 4217, list one, without funds, metals
 and codes for tests)."""
 
-_NAMES = {"RMB": "CNY", "YUAN": "CNY", "YEN": "JPY", "POUND": "GBP", "STERLING": "GBP"}
+_NAMES = {
+    "RMB": "CNY",
+    "YUAN": "CNY",
+    "YEN": "JPY",
+    "POUND": "GBP",
+    "STERLING": "GBP",
+    "UKP": "GBP",
+}
 """What people write for a code that looks like none of its letters."""
 _SIGNS = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₩": "KRW", "₹": "INR"}
 
@@ -35,6 +42,9 @@ def currency_code(value: str) -> str:
     >>> currency_code("EURO")
     Traceback (most recent call last):
     ValueError: got 'EURO', expected a currency by its three letters (ISO 4217); did you mean EUR?
+    >>> currency_code("UKP")
+    Traceback (most recent call last):
+    ValueError: got 'UKP', expected a currency by its three letters (ISO 4217); did you mean GBP?
     >>> currency_code("GPB")
     Traceback (most recent call last):
     ValueError: got 'GPB', expected a currency by its three letters (ISO 4217); did you mean GBP?

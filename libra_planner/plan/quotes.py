@@ -46,7 +46,7 @@ from libra_planner.reading.document import Document, Key, read_document, scalar
 from libra_planner.reading.meant_numbers import number_fix
 from libra_planner.reading.models import FileModel, Model, PositivePrice, Text, validated
 from libra_planner.reading.overlays import read_catalogue
-from libra_planner.reading.tables import read_table
+from libra_planner.reading.tables import is_csv, read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
@@ -62,7 +62,7 @@ OFFERED = (
 CHOSEN = "chosen"
 EACH, PER_GBPS, PERCENT, LUMP = "each", "per GB/s", "percent", "lump"
 _NUMBERS = ("price", "rate", "lead_time_days", "support", "discount", "moq")
-_DAYS, _CSV = "lead_time_days", (".csv", ".txt")
+_DAYS = "lead_time_days"
 _FIXES = {"discount": "write percent off the price, such as 8", "moq": "write whole units"}
 _ROW = re.compile(r"quotes\.(\d+)\.?")
 
@@ -190,7 +190,7 @@ def load_quotes(
         With every fault found, each with its line.
     """
     path, unpriced = Path(near_path(str(Path(beside or "", name)))), list[str]()
-    is_table = path.suffix.lower() in _CSV
+    is_table = is_csv(path, REQUIRED[:2])
     document = _table(path, unpriced) if is_table else read_document(path)
     _refuse_plan(document, path)
     faults, specs = [*_item_faults(document, known), *_repeated(document, known)], []

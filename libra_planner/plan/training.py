@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -104,9 +105,8 @@ class TrainingBuilder(FaultCollector):
     def _step_faults(self, path: Path | None) -> Iterator[Fault]:
         """Keys that do not go with the kind of step, or what is wrong with the workload's file."""
         try:
-            yield from whole.misplaced_faults(self.entry, path)
-        except DataNotFound:
-            pass  # Whoever reads the workload tells it, at the line of the plan.
+            with suppress(DataNotFound):  # Whoever reads the workload tells it, at its line.
+                yield from whole.misplaced_faults(self.entry, path)
         except SpecError as error:
             yield from error.faults
         if whole.is_whole(self.entry):

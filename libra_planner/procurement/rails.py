@@ -18,7 +18,8 @@ from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.sizing import switch_port_Bps
 from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, SwitchSettings
-from libra_planner.procurement.bill import NIC, SWITCH, Need, Parts
+from libra_planner.procurement.bill import NIC, SWITCH, Bill, Need, Parts
+from libra_planner.procurement.bought.cages import unlike_module_texts
 from libra_planner.procurement.cluster import stack_bill
 from libra_planner.procurement.lines import FabricShop, Purchase
 from libra_planner.units import format_line_rate, short_usd
@@ -40,6 +41,7 @@ class Rewired:
     end : what comes with that, in words.
     usd, saved_usd : switches, cables and optics without NICs; how much less that is.
     bought : it, from whole ports.
+    asked : what has to be asked of its modules, in words; empty for nothing.
     """
 
     what: str
@@ -48,6 +50,7 @@ class Rewired:
     usd: Decimal
     saved_usd: Decimal
     bought: Purchase
+    asked: str = ""
 
     @property
     def design(self) -> RealizedDesign:
@@ -62,7 +65,8 @@ class Rewired:
     def short(self, letter: str = "") -> str:
         """What it saves, of a design of a report, without what makes it of a plan."""
         whose = f"bandwidths of {letter}" if letter else "same bandwidths"
-        return f"{self.what} have the {whose} for {self.saved_text}"
+        asked = f" ({self.asked})" if self.asked else ""
+        return f"{self.what} have the {whose} for {self.saved_text}{asked}"
 
     @property
     def saved_text(self) -> str:
@@ -113,9 +117,16 @@ def rewired(bought: Purchase, shop: FabricShop, rules: Sequence[str] = ()) -> Re
         bill = stack_bill(other, shop)
         if not own.missing and not bill.missing:
             saved_usd = own.total_usd - bill.total_usd
-            found.append(Rewired(what, tuple(settings), end, bill.total_usd, saved_usd, other))
+            usd, asked = bill.total_usd, _unlike(bill, own)
+            found.append(Rewired(what, tuple(settings), end, usd, saved_usd, other, asked))
     best = min(found, key=lambda one: one.usd, default=None)
     return best if best and best.saved_usd >= _MATERIAL * own.total_usd else None
+
+
+def _unlike(bill: Bill, own: Bill) -> str:
+    """What has to be asked of the modules at two ends of a link that the own bill has not."""
+    known = {*unlike_module_texts(own)}
+    return "; ".join(text for text in unlike_module_texts(bill) if text not in known)
 
 
 _Other: TypeAlias = tuple[str, Iterable[str], str, Purchase]

@@ -15,6 +15,7 @@ from libra_planner.procurement.bought.cages import (
     link_ends_in_cages,
     open_module_texts,
     splitter_texts,
+    unlike_module_texts,
 )
 from libra_planner.procurement.bought.changes import (
     before_text,
@@ -273,6 +274,7 @@ def open_points(comparison: Comparison, *, is_brief: bool = False) -> Iterator[s
     yield from (short_free_ports_texts if is_brief else free_ports_texts)(comparison)
     yield from (short_wiring_texts if is_brief else wiring_texts)(comparison)
     yield from open_module_texts(one.bill) if is_brief else cage_texts(one)
+    yield from unlike_module_texts(one.bill)
 
 
 def unchecked_text(comparison: Comparison) -> str:

@@ -213,6 +213,18 @@ def read_table(
     return Table(by_name, np.array(lines, dtype=np.int64), faults, delimiter)
 
 
+def is_csv(path: Path, names: Sequence[str]) -> bool:
+    """Whether a file is CSV: by its ending, else by a first line with some names of columns."""
+    suffix = path.suffix.lower()
+    if suffix in (*_CSV, *_YAML):
+        return suffix in _CSV
+    first = read_text(path).lstrip("\ufeff").split("\n", 1)[0]
+    return {*names} <= {name.strip().strip('"') for name in re.split("[,;]", first)}
+
+
+_CSV, _YAML = (".csv", ".txt"), (".yaml", ".yml", ".json")
+
+
 def csv_rows(
     path: str | Path, *, most_bytes: int = MAX_BYTES, ends: bool = False, delimiter: str = ","
 ) -> Iterator[tuple[int, list[str]]]:

@@ -13,7 +13,7 @@ from libra_planner.fabric.cluster import TIERS, WIRINGS, ClusterNetwork, Cluster
 from libra_planner.fabric.parts import HOST_LEAF
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.procurement.bill import OPTIC, SUPPORT, Bill, Line, Price
-from libra_planner.procurement.bought.cages import open_module_texts
+from libra_planner.procurement.bought.cages import open_module_texts, unlike_module_texts
 from libra_planner.procurement.bought.choices import choice_text, open_choices
 from libra_planner.procurement.bought.refills import PLAN, Refill, tiers_text
 from libra_planner.procurement.cluster import FreePorts
@@ -130,6 +130,7 @@ def _open_texts(network: ClusterNetwork, bill: Bill, n_per_fibre: int) -> Iterat
     is_split = any(cable.n_per_port > 1 for cable in network.cable_parts())
     counted_so = "" if n_per_fibre == 1 or is_split else f" ({_TWIN} counts them)"
     yield from (f"{text}{counted_so}" for text in open_module_texts(bill))
+    yield from unlike_module_texts(bill)
     for part in bill.missing:
         if n_per_fibre == 1 and part.kind == OPTIC:
             yield (

@@ -170,6 +170,29 @@ def test_rails_that_are_cheaper_when_wired_otherwise_are_an_open_point(bought) -
     assert not any("rails of one switch" in text for text in open_points(both))
 
 
+def test_unlike_modules_at_two_ends_of_a_link_are_an_open_point_also_of_another_wiring(
+    bought,
+) -> None:
+    """Ports of 800 for NICs of 400; then a wiring whose switches alone take twin modules of 800."""
+    ask = "ask the seller whether these speak to each other (lanes)"
+    twin = f"links have optic-400g-sr4 and optic-2x800g at their two ends: {ask}"
+    shared = compared_by("t1.yaml", "--set", "fabric.realization.port=800 Gbps")
+    said = f"links have optic-400g-sr4 and optic-800g-sr8 at their two ends: {ask}"
+    assert said in open_points(shared)
+    assert said in decision_section(shared).short_points
+    Path("own.yaml").write_text(
+        "kind: parts\nbase: parts\nsource: offers\nas_of: '2026-11'\nparts:\n"
+        "  switch-64x400g: {ports_per_cage: 1}\n"
+        "  optic-2x800g: {kind: optic, description: twin, port_speed: 800 Gbps, reach_m: 100, "
+        "links_per_module: 2, cable: fibre-om4, power_W: 15, price: {amount: 9, "
+        "confidence: quoted, as_of: '2026-11', source: offer}}\n"
+    )
+    alone = compared_by("t1.yaml", "--parts", "own.yaml")
+    assert not any("links have" in x for x in open_points(alone) if "rails of" not in x)
+    [point] = [x for x in open_points(alone) if "rails of one switch" in x]
+    assert point.endswith(f" less ({twin})")
+
+
 def test_two_nics_an_npu_may_be_two_networks_of_one_switch_a_rail(bought) -> None:
     """128 nodes: 8 rails x 2 ports are 16 switches of 128 ports, and 4 optics for 2 links an NPU."""
     from libra_planner.views.report.recommendation import free_ports_lines
@@ -774,6 +797,7 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
 
     from libra_planner.procurement.bought.placements import placement_points
     from libra_planner.views.report.compose import report_payload
+    from libra_planner.views.report.routed.placing import placement_row, placement_text
 
     asked = ("t1.yaml", "t4.yaml", "--prices", "q.csv", "--check", "spray", "--seeds", "1")
     found = compared_by(*asked)
@@ -808,15 +832,26 @@ def test_the_other_placement_is_checked_and_said_where_it_decides(bought, run) -
             if row[0].value == "Placement of a job's servers"
         )
         assert assumed.startswith(f"{own}: servers of a job")
-    # Strategies that were searched stay: the option that searches anew is no word of a first page.
+    # Strategies that were searched stay: nothing reads as if no other could take less.
     one = found.candidates[0]
     searched = replace(one, proposal=replace(one.proposal, found=object()))
     kept = replace(found, candidates=(searched, *found.candidates[1:]))
-    anew = "; --set fabric.realization.placement=random searches them anew"
-    said = f"with placement random of a job's servers and the same strategies {then}: ask how"
+    less = "; other strategies may take less, and change the order"
+    anew = f"{less}: add --set fabric.realization.placement=random to search for them"
+    said = (
+        f"with placement random of a job's servers and the strategies found for contiguous {then}"
+    )
     [short], [full] = (placement_points(kept, is_brief=x) for x in (True, False))
-    assert short.startswith(said)
-    assert full == short + anew
+    ask = "; ask how the cluster's scheduler places jobs"
+    assert (short, full) == (f"{said}{less}{ask}", f"{said}{anew}{ask}")
+    takes = (
+        "With placement random and the strategies found for contiguous a step of B takes at most"
+    )
+    assert takes in placement_text(kept)
+    assert f"{anew}." in placement_text(kept)
+    assert "at most" not in placement_text(found)
+    [row] = placement_row(kept)
+    assert row[2:] == ["random and the strategies found for contiguous", f"{then}{anew}"]
     told = ", ".join(f"{x} {format_time(time_s)}" for x, time_s in zip("AB", times_s, strict=True))
     [routing] = (x for x in report(found, {}).sections if x.key == "check")
     assert f"Step times with placement random: {told}." in routing.paragraphs

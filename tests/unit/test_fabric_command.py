@@ -673,3 +673,14 @@ def test_free_leaf_ports_name_the_wiring_of_fewer_leaves(run) -> None:
     )
     assert said in " ".join(run(*asked).out.split())
     assert "ports of leaves are free" not in run(*ONE).out
+
+
+def test_modules_of_two_speeds_at_the_ends_of_a_link_are_asked_about(run) -> None:
+    """A port of 400 Gbit/s for two NICs of 200; like modules are no question."""
+    asked = ("fabric", "--hosts", "64", "--nic")
+    said = (
+        "Open: links have optic-200g-sr4 and optic-400g-sr4 at their two ends: ask the seller "
+        "whether these speak to each other (lanes)"
+    )
+    assert said in run(*asked, "200Gbps", "--port", "400Gbps").out.replace("\n", " ")
+    assert "speak to each other" not in run(*asked, "400Gbps").out

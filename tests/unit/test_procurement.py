@@ -570,9 +570,17 @@ def test_json_says_what_was_written(run, tmp_path) -> None:
 
 def test_pdf_without_its_extra_says_what_to_install(run, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "weasyprint", None)
-    done = run("report", DESIGNS[2], "-o", tmp_path / "out", "--formats", "pdf")
+    monkeypatch.setattr("libra_planner.api.reports.compared", lambda *_: pytest.fail("computed"))
+    done = run("report", DESIGNS[2], "-o", tmp_path / "out", "--formats", "html,pdf")
     assert done.code == 2
+    assert done.err.startswith("--formats: got no weasyprint, expected it for pdf; pip install")
     assert "libra-planner[pdf]" in done.err
+
+
+@pytest.mark.parametrize(("name", "meant"), [("excel", "xlsx"), ("Markdown", "md")])
+def test_a_format_by_what_people_call_it_is_told_by_its_name(run, tmp_path, name, meant) -> None:
+    done = run("report", DESIGNS[2], "-o", tmp_path / "out", "--formats", name)
+    assert f"--formats: got {name!r}, expected known formats; did you mean {meant}?" in done.err
 
 
 def test_nothing_is_written_where_something_cannot_be(tmp_path, run) -> None:

@@ -656,6 +656,19 @@ def test_a_part_that_the_catalogue_lacks_is_added_as_the_message_says(
     assert "\nour-nic-400g," in bill.replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_file_of_quotes_without_the_ending_of_one_is_read_by_its_first_line(
+    run, tmp_path, separator
+) -> None:
+    text = HEADER + "nic-400g,1000,,,,Acme,2026-11-02,,\n"
+    (tmp_path / "offers").write_text(text.replace(",", separator))
+    done = run("optimize", "0e_rails_2to1", "--prices", tmp_path / "offers")
+    assert done.code == 0
+    assert "quotes that the linear prices do not use, but a bill of parts may: nic-400g" in (
+        done.out.replace("\n", " ")
+    )
+
+
 def _own_part(tmp_path: Path) -> tuple[str | Path, ...]:
     """Options of a file with a part that the catalogue lacks, cheap, and of a quote of it."""
     (tmp_path / "own_parts.yaml").write_text(

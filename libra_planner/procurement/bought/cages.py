@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, dealt
-from libra_planner.procurement.bill import MEDIA, Bill, Part
+from libra_planner.plain_text import joined
+from libra_planner.procurement.bill import MEDIA, OPTIC, Bill, Part
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,20 @@ def splitter_texts(bill: Bill) -> Iterator[str]:
                 f"{x.n_units:,} {x.part.name} are counted, and {x.n_per_port} links share a port "
                 f"of a leaf: a splitter cable joins {x.n_per_port} of them; ask for its price"
             )
+
+
+def unlike_module_texts(bill: Bill) -> Iterator[str]:
+    """Modules of different speed at the two ends of a link: no catalogue says their lanes."""
+    ends: dict[tuple[str, str], dict[float, str]] = {}
+    for x in bill.lines:
+        if x.part.kind == OPTIC:
+            ends.setdefault((x.group, x.tier), {}).setdefault(x.part.port_speed_Bps, x.part.name)
+    unlike = [joined([*names.values()], "and") for names in ends.values() if len(names) > 1]
+    for names in dict.fromkeys(unlike):
+        yield (
+            f"links have {names} at their two ends: ask the seller whether these speak to each "
+            "other (lanes)"
+        )
 
 
 def open_module_texts(bill: Bill) -> Iterator[str]:

@@ -124,9 +124,25 @@ def then_text(comparison: Comparison, then: Comparison) -> str:
 
 
 def kept_text(comparison: Comparison) -> str:
-    """That searched strategies are not searched anew at the other placement; empty without such."""
+    """Which strategies the other placement is checked with, where some were searched; or empty."""
     is_open = any(one.proposal.found is not None for one in comparison.candidates)
-    return " and the same strategies" if is_open else ""
+    own = joined(placements(comparison), "and")
+    return f" and the strategies found for {own}" if is_open else ""
+
+
+def anew_text(comparison: Comparison, *, is_brief: bool = False) -> str:
+    """That other strategies may suit the other placement better, and how to search; or empty.
+
+    Parameters
+    ----------
+    is_brief : without the option that searches them.
+    """
+    if not kept_text(comparison):
+        return ""
+    setting = f"fabric.realization.placement={other_placement(comparison.candidates)}"
+    how = "" if is_brief else f": add --set {setting} to search for them"
+    order = ", and change the order" * (len(comparison.candidates) > 1)
+    return f"; other strategies may take less{order}{how}"
 
 
 def placement_points(comparison: Comparison, *, is_brief: bool = False) -> Iterator[str]:
@@ -139,8 +155,8 @@ def placement_points(comparison: Comparison, *, is_brief: bool = False) -> Itera
     then, kept = at_other_placement(comparison), kept_text(comparison)
     if then is not None and then.chosen != comparison.chosen:
         placement = other_placement(comparison.candidates)
-        anew = f"; --set fabric.realization.placement={placement} searches them anew"
         yield (
-            f"with placement {placement} of a job's servers{kept} {then_text(comparison, then)}: "
-            f"ask how the cluster's scheduler places jobs{'' if is_brief or not kept else anew}"
+            f"with placement {placement} of a job's servers{kept} {then_text(comparison, then)}"
+            f"{anew_text(comparison, is_brief=is_brief)}{'; ' if kept else ': '}"
+            "ask how the cluster's scheduler places jobs"
         )

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import DataNotFound, Fault
+from libra_planner.errors import DataNotFound
 from libra_planner.views.cells import MINUS, Cell, Report, numeric_columns
 
 
@@ -45,9 +45,22 @@ def _shown(cell: Cell) -> str:
 
 def pdf(page: str) -> bytes:
     """The page as PDF; its charts' lines in a colour of their own, as print has no variables."""
+    return bytes(pdf_writer()(string=page.replace(": var(--line)", ": #aaaaaa")).write_pdf())
+
+
+def pdf_writer() -> Any:
+    """What writes a page as PDF.
+
+    Raises
+    ------
+    DataNotFound
+        Where it is not installed.
+    """
     try:
         from weasyprint import HTML
     except ImportError:
         fix = "pip install 'libra-planner[pdf]', or print report.html to PDF in a browser"
-        raise DataNotFound(Fault("got no weasyprint", "expected it for pdf", fix)) from None
-    return bytes(HTML(string=page.replace(": var(--line)", ": #aaaaaa")).write_pdf())
+        raise DataNotFound.at(
+            "--formats", "got no weasyprint", "expected it for pdf", fix
+        ) from None
+    return HTML

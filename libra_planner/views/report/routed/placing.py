@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from libra_planner.procurement.bought.placements import (
+    anew_text,
     at_other_placement,
     cure_text,
     is_placeable,
@@ -48,10 +49,12 @@ def placement_text(comparison: Comparison) -> str:
     moved = then.candidates[comparison.chosen]
     change = moved.step_time_s / one.step_time_s - 1
     where = other_placement(comparison.candidates)
-    text += f". With placement {where}{kept_text(comparison)} a step of {one.letter} takes "
+    kept, anew = kept_text(comparison), anew_text(comparison)
+    text += f". With placement {where}{kept} a step of {one.letter} takes{' at most' * bool(kept)} "
     text += f"{format_time(moved.step_time_s)} ({change:+.1%})"
     is_told = len(comparison.candidates) > 1 and then.chosen == comparison.chosen
-    text += f", and {then_text(comparison, then)}." if is_told else "."
+    text += f", and {then_text(comparison, then)}" if is_told else ""
+    text += f"{anew}."
     cure = cure_text(one) if abs(change) >= EQUAL else ""
     return f"{text} {cure}".rstrip()
 
@@ -63,7 +66,8 @@ def placement_times_text(comparison: Comparison) -> str:
         return ""
     times = (f"{one.letter} {format_time(one.step_time_s)}" for one in then.candidates)
     where = f"{other_placement(comparison.candidates)}{kept_text(comparison)}"
-    return f"Step times with placement {where}: {', '.join(times)}."
+    most = " at most" if kept_text(comparison) else ""
+    return f"Step times with placement {where}:{most} {', '.join(times)}."
 
 
 def placement_row(comparison: Comparison) -> Iterator[list[Value]]:
@@ -72,7 +76,8 @@ def placement_row(comparison: Comparison) -> Iterator[list[Value]]:
     if then is not None:
         own, where = placements(comparison), other_placement(comparison.candidates)
         where += kept_text(comparison)
-        yield [PLACEMENT.lower(), " and ".join(own), where, then_text(comparison, then)]
+        text = f"{then_text(comparison, then)}{anew_text(comparison)}"
+        yield [PLACEMENT.lower(), " and ".join(own), where, text]
 
 
 def placement_values(comparison: Comparison) -> dict[str, Value]:
