@@ -423,7 +423,8 @@ class Results:
 
         With the values of other axes of the best one, its time, what it costs, its work per dollar
         where tokens/s are known, by how much its bill breaks its rule, the least cost of any design
-        that has a rank, and the rows of the fastest, the cheapest and the best per dollar.
+        that has a rank, and the rows of the fastest, the cheapest and the best per dollar; of the
+        best per dollar what is told of the best one, too.
 
         Parameters
         ----------
@@ -441,7 +442,8 @@ class Results:
             told |= {cols.PER_DOLLAR: self._per_dollar} if self._per_dollar else {}
             least = f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
         preferred, known = flaws.preferred(self.columns), cost if least else ""
-        rows = places.first_rows(keys, (time, known), preferred, self.ranked)
+        also = {x: own for x, own in told.items() if x != cols.ROW}
+        rows = places.first_rows(keys, (time, known), preferred, self.ranked, also)
         best = (
             f"any_value({own}) FILTER (WHERE ranked_place_ = 1) AS {sql_name(f'best_{x}')}"
             for x, own in told.items()
