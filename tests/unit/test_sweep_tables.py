@@ -68,6 +68,16 @@ def test_groups_tell_the_best_per_dollar_as_they_tell_the_fastest(run, directory
     assert [x["nic"] for x in results.grouped("nic", where="nic > 25").dicts()] == [50]
 
 
+def test_groups_in_a_narrow_terminal_keep_time_and_bill(run, directory, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run("sweep", "show", directory, "--group-by", "nic").out
+    best, per_dollar = shown.split("The best per dollar of each")
+    for heading in ("best billed time", "its bill"):
+        assert heading in best.split("No room for")[0]
+    for heading in ("its billed time", "its bill"):
+        assert heading in per_dollar.split("No room for")[0]
+
+
 def test_a_row_without_a_message_has_no_letter(run, directory, monkeypatch) -> None:
     """A long message has a letter in a narrow terminal, and nothing stands for no message."""
     monkeypatch.setenv("COLUMNS", "60")

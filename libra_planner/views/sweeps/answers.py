@@ -59,7 +59,8 @@ def group_answers(answer: Answer) -> Iterator[tuple[str, Answer]]:
         first = answer.columns[: answer.columns.index("n_designs")]
         kept = {*first, per_dollar, *later}
         found = answer.without([name for name in answer.columns if name not in kept])
-        yield "The best per dollar of each", found
+        names = (best if name == per_dollar else name for name in found.columns)
+        yield "The best per dollar of each", replace(found, columns=tuple(names))
 
 
 def answer_blocks(
@@ -89,8 +90,7 @@ def answer_blocks(
     is_named : whether the reader has named the columns: all are shown, as named.
     is_whole : whether all columns are shown at any width, as another program may read them.
     """
-    if title:
-        yield title
+    yield from filter(None, [title])
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
     shown = dict(_columns(answer.columns, axes, plan_cost))
     if is_named:
@@ -359,7 +359,11 @@ def _dispensable(
     for whole, per_sequence in _PER_SEQUENCE.items():
         if per_sequence in names and not _has_one_ratio(whole, per_sequence, rows, work):
             kept = kept - {whole} | {per_sequence}  # Ranks designs of other batches.
+    of_groups = [one for one in names if one.startswith((_BEST, _OF_PER_DOLLAR))]
+    kept |= {one for one in of_groups if _ranks(one)}
+    equal = [one for one in of_groups if len({row[one] for row in rows}) == 1]
     others = [name for name in reversed(names) if name not in kept and name != OBJECTIVE]
+    others.sort(key=lambda name: (not name.startswith((_LEAST, "n_")), name not in equal))
     yield from (name for name in others if not name.startswith(_BANDWIDTH))
     if len(rows) > 1:
         fixed = {name for name in axes if len({row.get(name) for row in rows}) == 1}
@@ -368,6 +372,12 @@ def _dispensable(
         yield from (name for name in names if name in ("step_time_s", "cost_usd"))
     yield from (name for name in others if name.startswith(_BANDWIDTH))
     yield from (name for name in _OF_FIM if name in names)
+
+
+def _ranks(name: str) -> bool:
+    """Whether a figure of the best row of a group is a time of steps, or what they cost."""
+    own = name.removeprefix(_BEST).removeprefix(_OF_PER_DOLLAR)
+    return own in (*_TIMES, COST, _BILL)
 
 
 def _has_one_ratio(whole: str, part: str, rows: Sequence[Row], work: Sequence[str]) -> bool:
