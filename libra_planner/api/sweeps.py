@@ -131,13 +131,28 @@ class SweepResults(Shown, Frozen, sweeping.Results):
         if n is not None and key != "top":
             got = f"got n with {key!r}" if key else "got n without a key"
             raise SpecError.at("n", got, "expected it with 'top'", f"write to_frame('top', n={n})")
-        more = (where,) if isinstance(where, str) else tuple(where)
-        of = replace(self, where=(*self.where, *more))
+        of = self._among(where)
         if key == "best":
             return _best_frame(of)
         among = of.pareto() if key == "pareto" else None
         among = of.top(n or _MOST_ROWS) if key == "top" else among
         return of.listed(of.columns, among=among).to_frame()
+
+    def _among(self, where: str | Sequence[str]) -> SweepResults:
+        """Those of its designs that meet more filters."""
+        more = (where,) if isinstance(where, str) else tuple(where)
+        return replace(self, where=(*self.where, *more))
+
+    @pythonic
+    def grouped(self, axis: str | Sequence[str], *, where: str | Sequence[str] = ()) -> Answer:
+        """The best designs of each value of an axis, work and objective.
+
+        Parameters
+        ----------
+        axis : a column, or several, whose every combination of values is a group.
+        where : what designs have to meet, as :meth:`to_frame` has it.
+        """
+        return sweeping.Results.grouped(self._among(where), axis)
 
     @takes({"x": _AXIS, "y": _AXIS, "is_whole": Flag()})
     def plot(
@@ -272,7 +287,6 @@ class SweepResults(Shown, Frozen, sweeping.Results):
 
     top = takes({"n": Whole(*allowed.BEST)})(sweeping.Results.top)
     cheapest_within = takes({"fraction": Number(0.0, 1e3)})(sweeping.Results.cheapest_within)
-    grouped = pythonic(sweeping.Results.grouped)
     listed = pythonic(sweeping.Results.listed)
     fastest = pythonic(sweeping.Results.fastest)
     pareto_with_fim = pythonic(sweeping.Results.pareto_with_fim)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -361,7 +362,12 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         _print_table(answer)
     else:
         from libra_planner.views.cells import escape
-        from libra_planner.views.sweeps.answers import answer_blocks, answer_words, money_words
+        from libra_planner.views.sweeps.answers import (
+            answer_blocks,
+            answer_words,
+            group_answers,
+            money_words,
+        )
         from libra_planner.views.sweeps.best import best_lines, unranked_groups
         from libra_planner.views.sweeps.values import axis_units
 
@@ -372,7 +378,12 @@ def _print_answer(results: Results, options: argparse.Namespace) -> None:
         named = {"is_named": bool(options.columns), "is_whole": not streams.has_width()}
         units, cost = axis_units(results), results.plan_cost
         work = results.work_axes
-        rows = answer_blocks(answer, results.axes, _MOST_SHOWN, units, cost, work=work, **named)
+        rows = chain.from_iterable(
+            answer_blocks(
+                part, results.axes, _MOST_SHOWN, units, cost, title=title, work=work, **named
+            )
+            for title, part in group_answers(answer)
+        )
         money = [money_words(results)] if COST in answer.columns else []
         idle = unranked_groups(results, by) if by else ()
         more = (escape(text) for text in (*idle, *money, *best_lines(results)) if text)

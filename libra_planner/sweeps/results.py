@@ -423,7 +423,8 @@ class Results:
 
         With the values of other axes of the best one, its time, what it costs, its work per dollar
         where tokens/s are known, by how much its bill breaks its rule, the least cost of any design
-        that has a rank, and the rows of the fastest, the cheapest and the best per dollar.
+        that has a rank, and the rows of the fastest, the cheapest and the best per dollar; of the
+        best per dollar what is told of the best one, too.
 
         Parameters
         ----------
@@ -435,16 +436,16 @@ class Results:
         ranked = self._ranks(keys, self._rank())
         others = [x for x in self.axes if sql_name(x) not in keys and x != cols.OBJECTIVE]
         time, cost, least = self.time_column, self.cost_column, ""
-        told = {x: sql_name(x) for x in (cols.ROW, *others, self.step_time_column, time)}
+        told = {x: sql_name(x) for x in (*others, self.step_time_column, time)}
         if cost in self.columns:
             told |= {x: x for x in (cost, cols.OVER_RULE) if x in self.columns}
             told |= {cols.PER_DOLLAR: self._per_dollar} if self._per_dollar else {}
             least = f", min({cost}) FILTER (WHERE ranked_row_ IS NOT NULL) AS least_{cost}"
         preferred, known = flaws.preferred(self.columns), cost if least else ""
-        rows = places.first_rows(keys, (time, known), preferred, self.ranked)
+        rows = places.first_rows(keys, (time, known), preferred, self.ranked, told)
         best = (
             f"any_value({own}) FILTER (WHERE ranked_place_ = 1) AS {sql_name(f'best_{x}')}"
-            for x, own in told.items()
+            for x, own in {cols.ROW: cols.ROW, **told}.items()
         )
         return self._own(
             f"SELECT {', '.join(keys)}, count(*) AS n_designs, count(*) FILTER (WHERE {_OPTIMAL}) "

@@ -48,6 +48,36 @@ def test_groups_of_two_columns_name_their_best_rows(run, directory) -> None:
     assert [x["cheapest_row"] for x in both] == [x["cheapest_row"] for x in grouped]
 
 
+def test_groups_tell_the_best_per_dollar_as_they_tell_the_fastest(run, directory) -> None:
+    """Time, bill and axes of both rows, as the rows themselves say; a table for each."""
+    results = lp.sweep_results(directory)
+    [low, high] = results.grouped("nic").dicts()
+    assert low["best_per_dollar_row"] != low["fastest_row"]
+    for one in (low, high):
+        row = results[one["best_per_dollar_row"]]
+        for name in ("taper", "billed_step_time_s", "bill_usd"):
+            assert one[f"per_dollar_{name}"] == row[name]
+    shown = run("sweep", "show", directory, "--group-by", "nic").out
+    first, second = shown.split("The best per dollar of each")
+    assert "per dollar of each" not in first
+    assert f"{low['per_dollar_billed_step_time_s']:.3f} s" in second
+    assert f"${low['per_dollar_bill_usd'] / 1e6:.2f}M" in second
+    assert "its taper" in second
+    alike = run("sweep", "show", directory, "--group-by", "nic,taper").out
+    assert "The best per dollar of each" not in alike  # Each group has one row.
+    assert [x["nic"] for x in results.grouped("nic", where="nic > 25").dicts()] == [50]
+
+
+def test_groups_in_a_narrow_terminal_keep_time_and_bill(run, directory, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run("sweep", "show", directory, "--group-by", "nic").out
+    best, per_dollar = shown.split("The best per dollar of each")
+    for heading in ("best billed time", "its bill"):
+        assert heading in best.split("No room for")[0]
+    for heading in ("its billed time", "its bill"):
+        assert heading in per_dollar.split("No room for")[0]
+
+
 def test_a_row_without_a_message_has_no_letter(run, directory, monkeypatch) -> None:
     """A long message has a letter in a narrow terminal, and nothing stands for no message."""
     monkeypatch.setenv("COLUMNS", "60")

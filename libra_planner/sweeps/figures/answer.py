@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,16 @@ class Answer(Rows[tuple[Any, ...]]):
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False, max_rows=60))
+
+    def without(self, names: Sequence[str]) -> Answer:
+        """The rows without some columns.
+
+        >>> Answer(("nic", "taper"), ((25, 2),)).without(["taper"]).dicts()
+        [{'nic': 25}]
+        """
+        kept = [i for i, name in enumerate(self.columns) if name not in names]
+        rows = (tuple(row[i] for i in kept) for row in self.rows)
+        return Answer(tuple(self.columns[i] for i in kept), tuple(rows))
 
     def dicts(self) -> list[dict[str, Any]]:
         """The rows as maps."""

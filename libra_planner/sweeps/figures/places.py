@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.figures import frontiers
 from libra_planner.sweeps.figures.answer import Answer
+from libra_planner.sweeps.figures.tables import sql_name
 
 NEAR = 1e-3
 """Relative difference up to which a design is as good as the best for people."""
@@ -73,7 +74,11 @@ def ranks(among: Sequence[str], rank: str, equal: tuple[str, str, str], which: s
 
 
 def first_rows(
-    among: Sequence[str], figures: tuple[str, str], equal: tuple[str, str], which: str
+    among: Sequence[str],
+    figures: tuple[str, str],
+    equal: tuple[str, str],
+    which: str,
+    told: Mapping[str, str],
 ) -> str:
     """SQL for the rows of each group that are the fastest, the cheapest and the best per dollar.
 
@@ -82,6 +87,7 @@ def first_rows(
     among, which : as :func:`ranks` has them.
     figures : columns of time and cost; no cost where it is empty.
     equal : the flaw and the bill, for equals.
+    told : SQL of what is told of the best per dollar, too, by its name.
     """
     time, cost = figures
     roles = {"fastest": (time, cost or "NULL")}
@@ -91,7 +97,10 @@ def first_rows(
     for name, (rank, then) in roles.items():
         each = ranks(among, rank, (then, *equal), which)
         first = f"SELECT ranked_row_ FROM ({each}) WHERE ranked_place_ = 1"
-        found += f", any_value(row) FILTER (WHERE row IN ({first})) AS {name}_row"
+        of_row = f"FILTER (WHERE row IN ({first}))"
+        found += f", any_value(row) {of_row} AS {name}_row"
+        for one, own in told.items() if name == "best_per_dollar" else ():
+            found += f", any_value({own}) {of_row} AS {sql_name(f'per_dollar_{one}')}"
     return found
 
 

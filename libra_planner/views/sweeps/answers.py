@@ -28,7 +28,7 @@ from libra_planner.units import format_usd
 from libra_planner.views.cells import Block, Cell, escape, table
 from libra_planner.views.sweeps.values import degree_words, token_words
 
-_BEST, _LEAST = "best_", "least_"
+_BEST, _LEAST, _OF_PER_DOLLAR = "best_", "least_", "per_dollar_"
 _ROWS = ("fastest_row", "cheapest_row", "best_per_dollar_row")
 """Rows of groups, beside the one that ranks first."""
 _BILL = "bill_usd"
@@ -42,10 +42,25 @@ _KEPT = (ROW, *_TIMES, "cost_usd", "bill_usd", *_OF_FIM)
 """What every terminal shows, with the axes."""
 _PER_SEQUENCE = {
     name: name.replace("step_time_s", "seconds_per_sequence")
-    for name in (*_TIMES, *(_BEST + one for one in _TIMES))
+    for start in ("", _BEST, _OF_PER_DOLLAR)
+    for name in (start + one for one in _TIMES)
 }
 
 Row = Mapping[str, Any]
+
+
+def group_answers(answer: Answer) -> Iterator[tuple[str, Answer]]:
+    """Groups as one table of their best rows, and one of their best per dollar, where others."""
+    later = [name for name in answer.columns if name.startswith(_OF_PER_DOLLAR)]
+    yield "", answer.without(later)
+    rows = answer.dicts()
+    best, per_dollar = f"{_BEST}{ROW}", _ROWS[-1]
+    if later and any(row[best] != row[per_dollar] for row in rows):
+        first = answer.columns[: answer.columns.index("n_designs")]
+        kept = {*first, per_dollar, *later}
+        found = answer.without([name for name in answer.columns if name not in kept])
+        names = (best if name == per_dollar else name for name in found.columns)
+        yield "The best per dollar of each", replace(found, columns=tuple(names))
 
 
 def answer_blocks(
@@ -55,6 +70,7 @@ def answer_blocks(
     units: Mapping[str, str],
     plan_cost: str,
     *,
+    title: str = "",
     work: Sequence[str] = (),
     is_named: bool = False,
     is_whole: bool = False,
@@ -68,11 +84,13 @@ def answer_blocks(
     n_rows : to show at most.
     units : of axes, as :func:`~libra_planner.views.sweeps.values.axis_units` has them.
     plan_cost : what ``cost_usd`` is, as ``Results.plan_cost`` has it.
+    title : what they are; nothing where they are all.
     work : axes that change what is trained: times of steps compare where all steps of one work
         have the same number of sequences.
     is_named : whether the reader has named the columns: all are shown, as named.
     is_whole : whether all columns are shown at any width, as another program may read them.
     """
+    yield from filter(None, [title])
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows[:n_rows]]
     shown = dict(_columns(answer.columns, axes, plan_cost))
     if is_named:
@@ -239,7 +257,8 @@ def _columns(
 ) -> Iterator[tuple[str, Column]]:
     """Columns by their names in the answer, in the order of the screen."""
     if any(name.startswith(_BEST) for name in names):  # Of groups: as they are.
-        is_billed = any(name.startswith(f"{_BEST}billed_") for name in names)
+        starts = tuple(f"{one}billed_" for one in (_BEST, _OF_PER_DOLLAR))
+        is_billed = any(name.startswith(starts) for name in names)
         for name in names:
             yield name, _of_group(name, axes, plan_cost, is_billed=is_billed)
         return
@@ -251,7 +270,8 @@ def _of_group(name: str, axes: Sequence[str], plan_cost: str, *, is_billed: bool
     """A column of groups: money is that of the best row, and the least of all its rows."""
     if name in axes and name != OBJECTIVE:
         return replace(column_named(name), heading=name, text=as_in_file)
-    start = next((one for one in (_BEST, _LEAST) if name.startswith(one)), "")
+    starts = (_BEST, _LEAST, _OF_PER_DOLLAR)
+    start = next((one for one in starts if name.startswith(one)), "")
     own = column_named(name.removeprefix(start))
     if own.name == COST:
         own = replace(own, heading=plan_cost)
@@ -259,11 +279,12 @@ def _of_group(name: str, axes: Sequence[str], plan_cost: str, *, is_billed: bool
         own = replace(own, heading=AS_BILLED)
     if name in _ROWS:
         return replace(own, heading=name.replace("_", " "), text=as_in_file)
-    if start == _BEST and own.name == OVER_RULE:
+    if start != _LEAST and own.name == OVER_RULE:
         return replace(own, heading="breaks its rule by", text=_broken)
-    if start == _BEST and own.name in axes:
+    if start != _LEAST and own.name in axes:
         return replace(own, heading=f"its {own.name}", text=as_in_file)
     words = {_BEST: "its " if own.name in (COST, _BILL, PER_DOLLAR) else "best ", _LEAST: "least "}
+    words |= {_OF_PER_DOLLAR: "its "}
     return replace(own, heading=words.get(start, "") + own.label)
 
 
@@ -338,7 +359,11 @@ def _dispensable(
     for whole, per_sequence in _PER_SEQUENCE.items():
         if per_sequence in names and not _has_one_ratio(whole, per_sequence, rows, work):
             kept = kept - {whole} | {per_sequence}  # Ranks designs of other batches.
+    of_groups = [one for one in names if one.startswith((_BEST, _OF_PER_DOLLAR))]
+    kept |= {one for one in of_groups if _ranks(one)}
+    equal = [one for one in of_groups if len({row[one] for row in rows}) == 1]
     others = [name for name in reversed(names) if name not in kept and name != OBJECTIVE]
+    others.sort(key=lambda name: (not name.startswith((_LEAST, "n_")), name not in equal))
     yield from (name for name in others if not name.startswith(_BANDWIDTH))
     if len(rows) > 1:
         fixed = {name for name in axes if len({row.get(name) for row in rows}) == 1}
@@ -347,6 +372,12 @@ def _dispensable(
         yield from (name for name in names if name in ("step_time_s", "cost_usd"))
     yield from (name for name in others if name.startswith(_BANDWIDTH))
     yield from (name for name in _OF_FIM if name in names)
+
+
+def _ranks(name: str) -> bool:
+    """Whether a figure of the best row of a group is a time of steps, or what they cost."""
+    own = name.removeprefix(_BEST).removeprefix(_OF_PER_DOLLAR)
+    return own in (*_TIMES, COST, _BILL)
 
 
 def _has_one_ratio(whole: str, part: str, rows: Sequence[Row], work: Sequence[str]) -> bool:

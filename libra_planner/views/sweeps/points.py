@@ -25,6 +25,7 @@ from libra_planner.sweeps.figures.frontiers import (
 )
 from libra_planner.sweeps.figures.nearness import far_designs
 from libra_planner.sweeps.results import BY, SAME, Results
+from libra_planner.views.sweeps.answers import group_answers
 from libra_planner.views.sweeps.values import (
     axis_units,
     cut_apart,
@@ -94,7 +95,7 @@ class Points:
     def of(cls, results: Results, answer: Answer | None = None) -> Points:
         """The rows of an answer of a sweep, or all its designs; of very many evenly spread ones."""
         apart = results.work_axes
-        shown = results.designs(MOST_POINTS) if answer is None else answer
+        shown = results.designs(MOST_POINTS) if answer is None else next(group_answers(answer))[1]
         names = shown.columns
         rows = tuple(dict(zip(names, map(plain, row), strict=True)) for row in shown.rows)
         axes = (name for name in results.axes if name in names)
