@@ -119,14 +119,17 @@ def other_switches(order: ClusterOrder, parts: Parts) -> Iterator[ClusterOrder]:
     >>> [(one.port_Bps, one.switch_radix) for one in other_switches(ClusterOrder(256), parts)]
     [(100000000000.0, 64)]
     """
-    link_Bps = order.nic_Bps / order.n_planes
-    own = order.speed_Bps, order.switch_radix
-    sold = {(x.port_speed_Bps, x.n_ports) for x in parts.of_kind(SWITCH) if x.price is not None}
-    for speed_Bps, n_ports in sorted(sold):
-        n_links = speed_Bps / link_Bps
-        if (speed_Bps, n_ports) != own and any(math.isclose(n_links, n) for n in _LINKS_OF_A_PORT):
+    for speed_Bps, n_ports in ports_on_sale(order.nic_Bps / order.n_planes, parts):
+        if (speed_Bps, n_ports) != (order.speed_Bps, order.switch_radix):
             with suppress(SpecError):
                 yield replace(order, port_Bps=speed_Bps, switch_radix=n_ports)
+
+
+def ports_on_sale(link_Bps: float, parts: Parts) -> list[tuple[float, int]]:
+    """Speeds and numbers of ports of switches with a price that serve links of NICs."""
+    sold = {(x.port_speed_Bps, x.n_ports) for x in parts.of_kind(SWITCH) if x.price is not None}
+    n_each = _LINKS_OF_A_PORT
+    return sorted(x for x in sold if any(math.isclose(x[0], n * link_Bps) for n in n_each))
 
 
 _LINKS_OF_A_PORT = (1, 2)

@@ -1,4 +1,4 @@
-"""The other wiring of a design's rails, where it has the same bandwidths for less."""
+"""Another wiring of a design's rails, or other switches, of the same bandwidths for less."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from libra_planner.fabric.cluster import RAIL_ONLY
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.sizing import switch_port_Bps
-from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, SwitchSettings
+from libra_planner.fabric.topology import RAIL, RAIL_OPTIMIZED, SwitchSettings, Topology
 from libra_planner.procurement.bill import NIC, SWITCH, Bill, Need, Parts
 from libra_planner.procurement.bought.cages import unlike_module_texts
-from libra_planner.procurement.cluster import stack_bill
+from libra_planner.procurement.cluster import ports_on_sale, stack_bill
 from libra_planner.procurement.lines import FabricShop, Purchase
 from libra_planner.units import format_line_rate, short_usd
 
@@ -42,6 +42,7 @@ class Rewired:
     usd, saved_usd : switches, cables and optics without NICs; how much less that is.
     bought : it, from whole ports.
     asked : what has to be asked of its modules, in words; empty for nothing.
+    keeps_wiring : whether its rails are wired as before, of other switches.
     """
 
     what: str
@@ -51,6 +52,7 @@ class Rewired:
     saved_usd: Decimal
     bought: Purchase
     asked: str = ""
+    keeps_wiring: bool = False
 
     @property
     def design(self) -> RealizedDesign:
@@ -127,6 +129,139 @@ def _unlike(bill: Bill, own: Bill) -> str:
     """What has to be asked of the modules at two ends of a link that the own bill has not."""
     known = {*unlike_module_texts(own)}
     return "; ".join(text for text in unlike_module_texts(bill) if text not in known)
+
+
+def cheaper_networks(
+    bought: Purchase, shop: FabricShop, rules: Sequence[str] = ()
+) -> tuple[Rewired, ...]:
+    """Networks of the same bandwidths that are a hundredth cheaper.
+
+    The other wiring of the rails, then the other switches, unless that wiring costs no more.
+
+    Parameters
+    ----------
+    bought, shop, rules : as :func:`rewired` has them.
+    """
+    wired, switched = rewired(bought, shop, rules), on_other_switches(bought, shop)
+    if wired and switched and wired.usd <= switched.usd:
+        switched = None
+    return tuple(one for one in (wired, switched) if one)
+
+
+def on_other_switches(bought: Purchase, shop: FabricShop) -> Rewired | None:
+    """The cheapest other switches of the catalogue, where they are a hundredth cheaper.
+
+    Their ports serve a NIC each, or two (breakout), and their leaves at least as many nodes.
+    ``None`` as for other wirings, and where the plan names switches or says the speed of uplinks.
+
+    Parameters
+    ----------
+    bought : the design from whole ports.
+    shop : whose prices count.
+    """
+    design, first = bought.design, _first(bought.design)
+    settings, topology = design.dimensions[first].settings, design.topology
+    dims = topology.stacks[0] if topology.stacks else (first,)
+    used = [dim for dim, own in enumerate(bought.scale_out) if own]
+    if settings is None or len(topology.stacks) > 1 or used != [*dims]:
+        return None
+    own = stack_bill(bought, shop)
+    if SWITCH in dict(settings.parts) or settings.uplink_Bps is not None or own.missing:
+        return None
+    found = []
+    for built, changed in _on_switches(design, settings, dims, shop.parts):
+        bill = stack_bill(_bought(bought, built), shop)
+        if not bill.missing:
+            saved_usd, other = own.total_usd - bill.total_usd, _bought(bought, built)
+            what, end = _switch_text(design, built, first, own), _power_text(own, bill)
+            asked = _unlike(bill, own)
+            found.append(Rewired(what, changed, end, bill.total_usd, saved_usd, other, asked, True))
+    best = min(found, key=lambda one: one.usd, default=None)
+    return best if best and best.saved_usd >= _MATERIAL * own.total_usd else None
+
+
+def _on_switches(
+    design: RealizedDesign, own: SwitchSettings, dims: Sequence[int], parts: Parts
+) -> Iterator[tuple[RealizedDesign, tuple[str, ...]]]:
+    """The design on switches of the catalogue, and what makes it of the plan.
+
+    Also on its own switches, with more nodes on a leaf.
+    """
+    link_Bps = design.dimensions[dims[0]].nic_Bps / own.n_planes
+    before = switch_port_Bps(own, design.dimensions[dims[0]].nic_Bps), own.switch_radix
+    asked_Bps = [one.asked_Bps for one in design.dimensions]
+    for speed_Bps, n_ports in ports_on_sale(link_Bps, parts):
+        is_other = speed_Bps != before[0]
+        port_Bps = speed_Bps if is_other else own.switch_port_Bps
+        switches = tuple(
+            replace(one, switch_radix=n_ports, switch_port_Bps=port_Bps)
+            if one and dim in dims
+            else one
+            for dim, one in enumerate(design.realization.switches)
+        )
+        for topology in _on_larger_leaves(design.topology, dims):
+            settings = [] if topology == design.topology else [f"fabric.topology={topology}"]
+            settings += [f"fabric.realization.port={format_line_rate(speed_Bps)}"] * is_other
+            if n_ports != before[1]:
+                settings.append(f"fabric.realization.switch_radix={n_ports}")
+            built = _no_slower(design, topology, asked_Bps, switches) if settings else None
+            if built is not None:
+                yield built, tuple(settings)
+
+
+def _on_larger_leaves(topology: Topology, dims: Sequence[int]) -> Iterator[Topology]:
+    """The same stack, then, of leaves and spines, with several groups in place of one on a leaf."""
+    yield topology
+    if len(dims) != 2:
+        return
+    leaf, n_leaves = (topology.sizes[dim] for dim in dims)
+    for n in (n for n in range(2, n_leaves // 2 + 1) if n_leaves % n == 0):
+        sizes = dict(zip(dims, (n * leaf, n_leaves // n), strict=True))
+        merged = (
+            replace(one, size=sizes.get(dim, one.size))
+            for dim, one in enumerate(topology.dimensions)
+        )
+        yield replace(topology, dimensions=tuple(merged))
+
+
+def _no_slower(
+    design: RealizedDesign,
+    topology: Topology,
+    asked_Bps: Sequence[float],
+    switches: tuple[SwitchSettings | None, ...],
+) -> RealizedDesign | None:
+    """A design of other switches; ``None`` where it cannot be built, or has less bandwidth."""
+    try:
+        built = realize(topology, asked_Bps, replace(design.realization, switches=switches))
+    except SpecError:
+        return None
+    is_less = built.bandwidth_Bps < design.bandwidth_Bps * (1 - _ROUNDING)
+    return None if is_less.any() else built
+
+
+def _switch_text(before: RealizedDesign, built: RealizedDesign, first: int, own: Bill) -> str:
+    """What switches these are, and how many nodes their leaves have."""
+    settings, was = built.dimensions[first].settings, before.dimensions[first].settings
+    n, n_was = (one.topology.sizes[first] for one in (built, before))
+    if settings is None or was is None:
+        return ""
+    nic_Bps = built.dimensions[first].nic_Bps
+    speeds_Bps = [switch_port_Bps(one, nic_Bps) for one in (settings, was)]
+    nodes = f"{n} nodes to a leaf in place of {n_was}"
+    if (settings.switch_radix, speeds_Bps[0]) == (was.switch_radix, speeds_Bps[1]):
+        lines = [line for line in own.lines if line.n_ports and line.tier.endswith("leaf")]
+        n_free, n_ports = sum(x.n_free_ports for x in lines), sum(x.n_ports for x in lines)
+        return f"{nodes}, as {n_free:,} of {n_ports:,} ports of leaves are free,"
+    link_Bps = nic_Bps / settings.n_planes
+    is_split = speeds_Bps[0] > link_Bps * (1 + _ROUNDING)
+    split = f", each for two links of {format_line_rate(link_Bps)} (breakout)" if is_split else ""
+    switches = f"switches of {settings.switch_radix} ports of {format_line_rate(speeds_Bps[0])}"
+    return f"{switches}{split}{f', {nodes},' if n > n_was else ',' if split else ''}"
+
+
+def _power_text(own: Bill, other: Bill) -> str:
+    kw = (own.power_w - other.power_w) / 1e3
+    return f"; they draw {abs(kw):,.1f} kW {'less' if kw > 0 else 'more'}" if kw else ""
 
 
 _Other: TypeAlias = tuple[str, Iterable[str], str, Purchase]

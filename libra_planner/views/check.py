@@ -24,6 +24,7 @@ from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import cells, plan, spread
 from libra_planner.views.bought.racks import rack_notes
 from libra_planner.views.bought.whole_ports import unsold_notes
+from libra_planner.views.bought.wiring import wiring_notes
 from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.failures import LEAST_FOR_HISTOGRAM
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
@@ -207,7 +208,7 @@ def _check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"plan's model does not count; without pxn: false in schedules they go through the "
             f"scale-up domain first"
         )
-    for notes in (unsold_notes, rack_notes):
+    for notes in (unsold_notes, rack_notes, wiring_notes):
         yield from of_kind(Kind.DECISION, notes(problem, checked.links.bandwidth_Bps))
     yield from built_notes(design)
     if realization is not None:

@@ -81,7 +81,47 @@ def test_equal_groups_fill_the_leaves_and_a_near_count_is_told(run) -> None:
     assert "cost $61.80M at list prices; 1,024 nodes (8,192 NPUs), 32 in a group," in plain.err
     assert "would cost $51.53M.\n" in plain.err
     even = run("init", *asked[:-3], "--npus", "8192", "--force")
-    assert "nodes" not in even.err
+    assert "in a group" not in even.err
+    assert "groups of" not in even.err.lower()
+
+
+_TP4_OF_256 = ("--set", "parallelism={tp: 4, dp: 512}", "--json")
+
+
+def test_cheaper_switches_of_a_plan_are_named_and_their_edit_holds(run) -> None:
+    """256 nodes on 64 + 32 switches of 64 x 400G, or on 32 + 16 of 64 x 800G that serve two NICs.
+
+    The saving is that of `fabric`, but for spares that networks share. On the ports alone leaves
+    stay half empty, which is said, too.
+    """
+    told = run("init", *MODEL, "--npus", "2048")
+    words = (
+        "witches of 64 ports of 800 Gbit/s, each for two links of 400 Gbit/s (breakout), 64 nodes "
+        "to a leaf in place of 32, have the same bandwidths for $3.96M less"
+    )
+    assert f"S{words}" in told.err
+    assert f"# s{words}" in Path("plan.yaml").read_text()
+    own = run("optimize", "plan.yaml", *_TP4_OF_256).payload
+    [note] = [one for one in own["notes"] if words in one]
+    checked = run("check", "plan.yaml", *_TP4_OF_256, "--policy", "spray").payload
+    assert note in checked["notes"]
+    sized = ("fabric", "--npus", "2048", "--nic", "400Gbps")
+    before, after = (run(*sized, *more, "--json").payload for more in ((), ("--port", "800Gbps")))
+    assert before["cost_usd"] - after["cost_usd"] == pytest.approx(3.955e6, rel=1e-3)
+    assert f"draw {(before['power_W'] - after['power_W']) / 1e3:.1f} kW less" in note
+    edit = shlex.split(note.rpartition(" (")[2].partition(";")[0])
+    other = run("optimize", "plan.yaml", *edit, *_TP4_OF_256).payload
+    assert other["step_time_s"] <= own["step_time_s"] * (1 + 1e-9)
+    assert not any("have the same bandwidths" in one for one in other["notes"])
+    spray = ("--set", "parallelism={tp: 4, dp: 512}", "--policy", "spray")
+    assert "training network: 48 switches" in run("check", "plan.yaml", *edit, *spray).out
+    port = ("--set", "fabric.realization.port=800 Gbit/s")
+    half = run("optimize", "plan.yaml", *port, *_TP4_OF_256).payload
+    free = "64 nodes to a leaf in place of 32, as 2,048 of 4,096 ports of leaves are free, have"
+    assert any(free in one for one in half["notes"])
+    named = ("--set", "fabric.realization.parts={switch: [switch-64x400g]}")
+    own = run("optimize", "plan.yaml", *named, *_TP4_OF_256).payload
+    assert not any("breakout" in one for one in own["notes"])
 
 
 _KEPT = """ --set 'constraints=["leaf == 50 GB/s"]'"""

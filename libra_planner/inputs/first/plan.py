@@ -28,7 +28,7 @@ from libra_planner.plan.scale_up import experts_notes, trained_models
 from libra_planner.procurement.bought.refills import Refill
 from libra_planner.procurement.cluster import FreePorts, free_ports
 from libra_planner.procurement.lines import FabricShop, Purchase, purchase
-from libra_planner.procurement.rails import rewired
+from libra_planner.procurement.rails import cheaper_networks
 from libra_planner.quantities import taper_digits
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
@@ -207,7 +207,7 @@ class FirstPlan:
     n_per_group : nodes that share the leaves, where not the usual number fills these at least cost.
     group_words : what these save; empty for the usual number.
     near_words : which number of nodes close by would cost less; empty for none.
-    wiring_words : what another wiring of the rails would save; empty for none.
+    wiring_words : what another wiring of the rails, and other switches, would save.
     has_zero_1 : whether a strategy of ZeRO 1 fits an NPU's memory.
     asked_wiring : of the NICs, one of :data:`~libra_planner.inputs.first.wiring.WIRING_ANSWERS`.
 
@@ -231,7 +231,7 @@ class FirstPlan:
     n_per_group: int | None = None
     group_words: str = ""
     near_words: str = ""
-    wiring_words: str = ""
+    wiring_words: tuple[str, ...] = ()
     has_zero_1: bool = False
     asked_wiring: str = USUAL
 
@@ -326,7 +326,7 @@ class FirstPlan:
     def notes(self) -> tuple[str, ...]:
         """What is worth a word of its NIC, its experts and its number of nodes."""
         words = (self.unsold_words, self.experts_words, self.group_words, self.near_words)
-        return tuple(filter(None, (*words, self.wiring_words)))
+        return tuple(filter(None, (*words, *self.wiring_words)))
 
     def text(self, name: str) -> str:
         """The plan as a YAML file of a name."""
@@ -491,13 +491,15 @@ class FirstPlan:
             return self
         is_clos = self.wiring.key == TOP_OF_RACK
         near = None if is_clos else near_count(bought, shop)
-        other, apart = rewired(bought, shop, self.rules), replace(self, asked_wiring=RAIL_ONLY)
+        others = cheaper_networks(bought, shop, self.rules)
+        apart = replace(self, asked_wiring=RAIL_ONLY)
         words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
-        wiring = other.text if other else ""
-        is_asked = self.asked_wiring == RAIL_ONLY
-        if other and str(other.design.topology) == apart.topology and not is_asked:
-            wiring += f", or: init --wiring {RAIL_ONLY}"
-        return replace(self, near_words=words, wiring_words=wiring)
+        is_asked, found = self.asked_wiring == RAIL_ONLY, []
+        for other in others:
+            is_init = str(other.design.topology) == apart.topology and not other.keeps_wiring
+            option = f", or: init --wiring {RAIL_ONLY}" if is_init and not is_asked else ""
+            found.append(f"{other.text}{option}")
+        return replace(self, near_words=words, wiring_words=tuple(found))
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
         """The plan at the taper of its whole links, which have at most the one asked for."""

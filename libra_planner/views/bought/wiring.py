@@ -1,4 +1,4 @@
-"""Whether the other wiring of a plan's rails has the same bandwidths for less."""
+"""Whether another wiring of a plan's rails, or other switches, cost less at equal bandwidths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from libra_planner.views.bought.built import built
 
 
 def wiring_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float]) -> Iterator[str]:
-    """What the other wiring saves, and the edit that makes it of the plan; else nothing.
+    """What another wiring and other switches save, and the edits that make them of the plan.
 
     Nothing under ``prices: bill``, where wirings are no options.
 
@@ -36,11 +36,11 @@ def wiring_notes(problem: Problem, bandwidth_bytes_per_s: Array | Sequence[float
 @lru_cache(maxsize=64)
 def _notes(problem: Problem, bandwidth_bytes_per_s: tuple[float, ...]) -> tuple[str, ...]:
     """The same, found once: text and JSON ask for it."""
-    from libra_planner.procurement.rails import rewired
+    from libra_planner.procurement.rails import cheaper_networks
 
     try:
         bills, purchase = built(problem, bandwidth_bytes_per_s)
-        found = rewired(purchase, bills.shop(problem), problem.text.rules)
+        others = cheaper_networks(purchase, bills.shop(problem), problem.text.rules)
     except SpecError:
         return ()  # What cannot be built is told elsewhere.
-    return (found.text,) if found else ()
+    return tuple(found.text for found in others)
