@@ -25,6 +25,7 @@ from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.inputs.parts import BUNDLED_PARTS
 from libra_planner.plan import problem as plans
 from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec, is_auto, open_degrees
+from libra_planner.plan.steps.batches import batch_notes
 from libra_planner.plan.steps.kinds import unsearchable
 from libra_planner.plan.steps.strategies import OpenDegreesSpec
 from libra_planner.plan.training import plan_spec
@@ -238,7 +239,9 @@ class OpenedPlan(Frozen):
         problem = with_bills(problem, self.base.prices.bills)
         written = strategy_words(strategy)
         note = f"{KEY}: {self._asked} took {which}; to keep this one write {KEY}: {written}"
-        text = replace(problem.text, notes=(note, *problem.text.notes))
+        is_given = self._fixed is not None and bool(self._fixed.choices.get("dp"))
+        few = () if is_given else batch_notes(int(strategy.global_batch), problem.topology.n_npus)
+        text = replace(problem.text, notes=(note, *few, *problem.text.notes))
         settings = (*self.settings, f"{KEY}={written}")
         return SearchedPlan(replace(problem, text=text), settings, found)
 

@@ -17,6 +17,7 @@ from libra_planner.costs.quotes import Quote, unused_items
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
+from libra_planner.files import read_text
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity, check_measured
@@ -37,6 +38,7 @@ from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
 from libra_planner.step.training import Step
 from libra_planner.units import format_usd
+from libra_planner.workload.placement import DEFAULT_ORDER, refuse_other_npus
 
 
 def load_plan(
@@ -99,7 +101,7 @@ def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> li
     fabric = value.get("fabric")
     domain = fabric.get("scale_up") if isinstance(fabric, dict) else None
     names: tuple[tuple[Key, object, Callable[..., object]], ...] = (
-        (("workload",), value.get("workload"), partial(bundled.resolve, "workloads")),
+        (("workload",), value.get("workload"), _workload_text),
         (("npu",), value.get("npu"), partial(catalogue_npu, path="npu")),
         (("cost_model",), value.get("cost_model"), load_price_book),
         (("fabric", "scale_up"), domain, scale_up_domain),
@@ -119,12 +121,17 @@ def _with_names(document: Document, beside: Path, faults: Sequence[Fault]) -> li
     return [fault for _, fault in order]
 
 
+def _workload_text(name: str, beside: Path) -> str:
+    """What a workload's file says; a fault where there is none."""
+    return read_text(bundled.resolve("workloads", name, beside))
+
+
 def _member_names(members: object) -> Iterator[tuple[Key, object, Callable[..., object]]]:
     """Names in members of a plan of several workloads, each with what reads it."""
     for i, one in enumerate(members if isinstance(members, list) else ()):
         key = ("workloads", i)
         if isinstance(one, dict):
-            yield (*key, "workload"), one.get("workload"), partial(bundled.resolve, "workloads")
+            yield (*key, "workload"), one.get("workload"), _workload_text
             path = f"workloads.{i}.npu"
             yield (*key, "npu"), one.get("npu"), partial(catalogue_npu, path=path)
 
@@ -155,7 +162,27 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
         builder.attempt(catalogue.KEY, catalogue.load_options, document, topology, prices)
         nics = pricing.has_nic(topology, ())
         builder.attempt(realization.KEY, realization.load_realization, document, topology, nics)
+        if isinstance(name := parts.get("scale_up"), str):
+            choice = scale_up.ScaleUpChoice.model_construct(name=name, catalogue=None)
+            builder.attempt(scale_up.KEY, scale_up.plan_domain, choice, topology, (), beside)
+        if not any(path.startswith("parallelism") for path in known):
+            said = value.get("parallelism")
+            builder.attempt(("parallelism",), _refuse_other_npus, said, topology)
     return [fault for fault in builder.faults if fault.path not in known]
+
+
+def _refuse_other_npus(said: object, topology: Topology) -> None:
+    """Refuse degrees that are written and do not multiply to the NPUs."""
+    degrees = said if isinstance(said, dict) else {}
+    numbers = {axis: degrees.get(axis, 1) for axis in DEFAULT_ORDER}
+    is_whole = not set(numbers).isdisjoint(degrees) and "rest" not in degrees
+    if not is_whole or any(type(n) is not int or n < 1 for n in numbers.values()):
+        return
+    try:
+        refuse_other_npus(topology, numbers)
+    except SpecError as error:  # What else a degree must suit is not known here.
+        fix = "change a degree or the topology"
+        raise SpecError(*(replace(one, fix=fix) for one in error.faults)) from None
 
 
 _NAMED = (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from libra_planner import allowed
-from libra_planner.errors import Fault, closest_dimension, is_numbered, shown
+from libra_planner.errors import Fault, close_names, closest_dimension, is_numbered, shown
 from libra_planner.fabric.realization import preset
 from libra_planner.fabric.topology import (
     MAX_RADIX,
@@ -90,14 +90,21 @@ AnyFailures: TypeAlias = Annotated[
 
 
 _RAIL_ONLY = "rail_only"
+_EITHER_RAILS = (
+    "expected rail_optimized (NPU i of every node on leaves of rail i, spines join all rails), "
+    "rail_only, also called rail (every rail is a network of its own), or top_of_rack"
+)
 
 
 def _wiring(value: Any) -> Any:
     """A wiring by any of its names, all of which a wrong one is told."""
     if value == _RAIL_ONLY:
         return RAIL
-    if value not in (RAIL, RAIL_OPTIMIZED, TOP_OF_RACK):
-        raise not_among((RAIL, _RAIL_ONLY, RAIL_OPTIMIZED, TOP_OF_RACK))
+    names = (RAIL, _RAIL_ONLY, RAIL_OPTIMIZED, TOP_OF_RACK)
+    if value not in names:
+        if isinstance(value, str) and close_names(value, names) == [RAIL]:
+            raise ValueError(f"got {value!r}, {_EITHER_RAILS}")
+        raise not_among(names)
     return value
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
 from types import MappingProxyType
@@ -26,7 +27,7 @@ from libra_planner.errors import (
     shown,
 )
 from libra_planner.plain_text import joined
-from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole
+from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole, value_at
 from libra_planner.reading.kinds import of_quotes, refuse_other_kind
 from libra_planner.reading.value_faults import path_of, value_fault
 from libra_planner.units import UNITS, unit_kind
@@ -330,6 +331,7 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
     except ValidationError as error:
         refuse_other_kind(model, document, key)
         errors = error.errors(include_url=False)
+        errors += _behind_misspelt(model, document, key, errors)
         faults = [
             value_fault(model, document, key, _location(key, one), one)
             for one in errors[:MOST_SHOWN]
@@ -337,6 +339,32 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
         if len(errors) > MOST_SHOWN:
             faults.append(more_faults(len(errors) - MOST_SHOWN, Place(document.file)))
         raise SpecError(*dict.fromkeys(faults)) from None
+
+
+_MEANT = re.compile(r"did you mean (\w+)\?")
+
+
+def _behind_misspelt(
+    model: type[BaseModel], document: Document, key: Key, errors: Sequence[Any]
+) -> list[Any]:
+    """Errors that show only once every unknown key is the known one that it is taken for."""
+    value = deepcopy(document.at(key))
+    unknown = [_location(key, one) for one in errors if one["type"] == "extra_forbidden"]
+    for location in unknown:
+        fix = value_fault(model, document, key, location, {"type": "extra_forbidden"}).fix
+        meant = _MEANT.fullmatch(fix)
+        holder = value_at(value, location[len(key) : -1])
+        if meant is None or not isinstance(holder, dict) or meant[1] in holder:
+            return []
+        holder[meant[1]] = holder.pop(location[-1])
+    known = {(one["loc"], one["type"]) for one in errors}
+    try:
+        if unknown:
+            model.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        return [one for one in found if (one["loc"], one["type"]) not in known]
+    return []
 
 
 def _location(key: Key, error: Any) -> Key:

@@ -706,3 +706,24 @@ def test_names_of_several_workloads_are_told_beside_wrong_keys(run, tmp_path) ->
         ("6", "workloads.2.npu", "h100-sxx"),
         ("7", "group_objective", "weigted"),
     ]
+
+
+def test_faults_that_do_not_hang_together_are_told_together(run, tmp_path: Path) -> None:
+    plan, own = tmp_path / "plan.yaml", tmp_path / "own.yaml"
+    plan.write_text(
+        "workload: own.yaml\nparallelism: {tp: 8, dp: 8}\nglobal_batch: 64\nnpu: h100-sxmm\n"
+        'fabric: {topology: "SW(9)_[SW(8)]", tiers: [node, leaf], scale_up: nvlink4-8}\n'
+        "cost_model: clos-2026\nobjective: performanc\n"
+    )
+    told = run("optimize", plan).err
+    for words in ("got no such file (", "h100-sxmm", "performanc", "9 NPUs in nvlink4-8"):
+        assert words in told
+    assert "expected the 72 NPUs" in told
+    plan.write_text(plan.read_text().replace("sxmm", "sxm").replace("performanc\n", "cost\n"))
+    shape = "n_layers: 2, hidden: 4096, n_heads: 70, sequence_tokens: 8, vocabulary: 9"
+    own.write_text(f"kind: transformer\nsource: x\narchitecture: {{{shape}, fnn: 9}}\n")
+    told = run("optimize", plan).err
+    assert "unknown key 'fnn'" in told
+    assert "70 heads for a width of 4096" in told
+    own.write_text(f"kind: transformer\nsource: x\narchitecture: {{{shape}, hed_dim: 9}}\n")
+    assert "70 heads" not in run("optimize", plan).err  # With head_dim they are right.

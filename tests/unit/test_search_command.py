@@ -359,6 +359,17 @@ def test_the_frontier_of_an_open_plan_is_that_of_its_search(auto: str, printed: 
         assert all(point["step_time_s"] <= one["step_time_s"] * (1 + 1e-6) for point in affords)
 
 
+def test_a_batch_that_leaves_little_data_parallelism_is_said(auto: str, printed: Printed) -> None:
+    words = "allow dp 1 only on"
+    for command in ("optimize", "search"):
+        odd = printed(command, auto, "--set", "global_batch=1001")["notes"]
+        assert [words in note for note in odd].count(True) == 1
+        usual = printed(command, auto, "--set", "global_batch=1024")["notes"]
+        assert not any(words in note for note in usual)
+    given = printed("optimize", auto, "--set", "global_batch=1001", "--set", "parallelism.dp=1")
+    assert not any(words in note for note in given["notes"])
+
+
 def test_a_rule_on_memory_holds_in_a_search(auto: str, printed: Printed) -> None:
     """The limit leaves fewer strategies than the memory of an NPU, 85.5 GB."""
     rules = "constraints=[12.5 GB/s <= leaf <= 50 GB/s, node <= 450 GB/s, taper(spine) >= 1{}]"

@@ -439,3 +439,11 @@ def test_a_wrong_wiring_is_told_all_that_are_taken(run) -> None:
     result = run("optimize", "0e_rails_2to1", "--set", "fabric.realization.wiring=rail_optimised")
     known = "'rail', 'rail_only', 'rail_optimized' or 'top_of_rack'; did you mean rail_optimized?"
     assert f"got 'rail_optimised', expected {known}" in result.err
+
+
+def test_rails_may_mean_either_wiring_of_rails(run) -> None:
+    """The nearest name is rail, an old one of rail_only; most people mean rail_optimized."""
+    told = run("optimize", "0e_rails_2to1", "--set", "fabric.realization.wiring=rails").err
+    assert "rail_optimized (NPU i of every node on leaves of rail i, spines join" in told
+    assert "rail_only, also called rail (every rail is a network of its own)" in told
+    assert "did you mean" not in told

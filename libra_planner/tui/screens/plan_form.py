@@ -290,6 +290,7 @@ class PlanForm(VerticalScroll):
             self.focus_first()
         else:
             self.focus()
+            self.query_one("#form-about", Static).update(Text(_ENTERED))
 
     def focus_first(self) -> None:
         """Focus the first field that is wrong, else the first."""
@@ -337,9 +338,6 @@ class PlanForm(VerticalScroll):
             self.call_after_refresh(self.focus_key, key.strip())  # Once it is there.
 
     # What is offered
-
-    def on_focus(self) -> None:
-        self.query_one("#form-about", Static).update(Text(_ENTERED))
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         row = self._row_of(event.widget)

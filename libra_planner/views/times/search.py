@@ -9,6 +9,7 @@ from typing import Any
 from libra_planner.inputs.training.bands import step_band_s
 from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.plan.scale_up import experts_notes
+from libra_planner.plan.steps.batches import batch_notes
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
 from libra_planner.step.bands import (
@@ -248,9 +249,10 @@ def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
 
 
 def result_notes(problem: Problem, shown: Sequence[Candidate]) -> Iterator[str]:
-    """Degrees of experts that the fabric rules out; whether the best can be bought as it is."""
+    """Degrees that fabric and batch rule out; whether the best can be bought as it is."""
     yield from experts_notes(problem)
     for one in shown:
+        yield from batch_notes(int(one.strategy.global_batch), problem.topology.n_npus)
         run = _planned(problem, one.strategy)
         yield from busy_notes(run, one.optimum.bandwidth_bytes_per_s)
         yield from copies_notes(run, one.optimum.bandwidth_bytes_per_s)
