@@ -709,8 +709,14 @@ def test_the_page_holds_the_rows_of_json(
     outcome = run("sweep", "show", directory, *question, "--json", "--html", tmp_path / "p.html")
     assert outcome.err == f"{tmp_path / 'p.html'}\n"
     page = Page(tmp_path / "p.html")
-    lists = [{k: str(v) if isinstance(v, list) else v for k, v in row.items()}
-             for row in outcome.payload["rows"]]  # fmt: skip
+    lists = [
+        {
+            k: str(v) if isinstance(v, list) else v
+            for k, v in row.items()
+            if not k.startswith("per_dollar_")  # A page of groups draws one row of each.
+        }
+        for row in outcome.payload["rows"]
+    ]
     assert page.rows == lists
     assert page.loaded == []
     assert page.policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src")
