@@ -491,14 +491,12 @@ class FirstPlan:
             return self
         is_clos = self.wiring.key == TOP_OF_RACK
         near = None if is_clos else near_count(bought, shop)
-        others = cheaper_networks(bought, shop, self.rules)
         apart = replace(self, asked_wiring=RAIL_ONLY)
         words = f"{near.words(self.n_nodes, self.domain.n_npus)}." if near else ""
         is_asked, found = self.asked_wiring == RAIL_ONLY, []
-        for other in others:
-            is_init = str(other.design.topology) == apart.topology and not other.keeps_wiring
-            option = f", or: init --wiring {RAIL_ONLY}" if is_init and not is_asked else ""
-            found.append(f"{other.text}{option}")
+        for other in cheaper_networks(bought, shop, self.rules):
+            is_same = str(other.design.topology) == apart.topology and not other.keeps_wiring
+            found.append(other.text + f", or: init --wiring {RAIL_ONLY}" * (is_same > is_asked))
         return replace(self, near_words=words, wiring_words=tuple(found))
 
     def _as_built(self, built_Bps: Array) -> FirstPlan:
