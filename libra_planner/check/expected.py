@@ -132,6 +132,41 @@ def expected_at(problem: Problem, bandwidth_Bps: Array, placement: str) -> Expec
     return expected_step(replace(problem, realization=moved), bandwidth_Bps)
 
 
+def expected_with_pairs(links: LinkCheck) -> dict[int, float]:
+    """The mean step by ECMP with the queue pairs of a check, and with 1, 2 and 16, in seconds.
+
+    Empty where nothing is expected, or they differ by less than 2 % of the shortest.
+
+    Parameters
+    ----------
+    links : of a design.
+
+    Examples
+    --------
+    Two rings of experts' gradients leave a leaf, as :func:`expected_step` has it:
+
+    >>> import libra_planner as lp
+    >>> experts = {"tp": 1, "pp": 1, "dp": 512, "ep": 16, "etp": 1}
+    >>> plan = {"workload": "qwen3-30b-a3b", "fabric.topology": "SW(8)_[SW(32)_SW(2)]"}
+    >>> plan |= {"parallelism": experts, "global_batch": 512, "constraints": []}
+    >>> links = link_check(lp.load_plan("0e_rails_2to1", plan), np.array([450e9, 50e9, 25e9]))
+    >>> " ".join(f"{n}: {s:.3f} s" for n, s in expected_with_pairs(links).items())
+    '1: 0.459 s 2: 0.417 s 16: 0.413 s'
+    """
+    found = {}
+    for n in sorted({1, 2, 16, links.traffic.n_queue_pairs}):
+        moved = replace(links.problem.links, traffic=replace(links.traffic, n_queue_pairs=n))
+        step = expected_step(replace(links.problem, realization=moved), links.bandwidth_Bps)
+        if step is None:
+            return {}
+        found[n] = step.mean_s
+    return found if max(found.values()) >= (1 + _WORTH_A_WORD) * min(found.values()) else {}
+
+
+_WORTH_A_WORD = 0.02
+"""Share of a step that queue pairs decide on, from which a check says so."""
+
+
 def _reports(links: LinkCheck, phase: LinkPhase) -> list[PhaseReport]:
     """A phase as a hash is expected to slow it, by part; as routed where nothing is hashed."""
     if phase.algorithm is None or not phase.fabric.n_spines:

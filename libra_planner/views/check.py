@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.expected import expected_with_pairs
 from libra_planner.check.exposed import Exposed, exposed_communication
 from libra_planner.check.imbalance import worst_dimension
 from libra_planner.check.links import CheckReport, LinkCheck
@@ -229,6 +230,7 @@ def check_blocks(
     if failed:
         yield f"These figures are of whole links; {failed} (at the end)"
     yield from ("", step_time_table(_step_times(checked)), spread.costs_line(report))
+    yield from _queue_pair_lines(checked)
     yield from headroom_lines(checked.links.problem, report)
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
@@ -243,6 +245,23 @@ def check_blocks(
     else:
         yield from _details(checked, hot)
     yield from plan.note_lines(check_notes(checked))
+
+
+def _queue_pair_lines(checked: CheckedPlan) -> Iterator[str]:
+    """What a step by ECMP is expected to take with other queue pairs, where they decide on it."""
+    report, own = checked.report, checked.links.traffic.n_queue_pairs
+    if report.policy.name != "ecmp" or checked.links.traffic.source_ports != "own":
+        return
+    said = [
+        f"{format_time(s)} ({s / report.ideal_step_time_s - 1:+.1%}) with {n}"
+        for n, s in expected_with_pairs(checked.links).items()
+    ]
+    if said:
+        yield (
+            f"Queue pairs per connection decide: expected {', '.join(said)}; {own} "
+            f"{'is' if own == 1 else 'are'} routed here. NCCL takes about two channels per NIC, "
+            f"which count like 2 (docs/hashing.md)"
+        )
 
 
 def _details(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:

@@ -958,3 +958,33 @@ def test_what_routing_does_not_slow_is_one_line(run) -> None:
     assert f"{got_GBps:.2f}" in row.split()
     sprayed = run("check", "0e_rails_2to1", "--policy", "spray").out
     assert "All 13 collectives and sends are as fast as with every packet sprayed" in sprayed
+
+
+EXPERTS = (
+    *("--set", "workload=qwen3-30b-a3b", "--set", "fabric.topology=SW(8)_[SW(32)_SW(2)]"),
+    *("--set", "parallelism={tp: 1, pp: 1, dp: 512, ep: 16, etp: 1}"),
+    *("--set", "global_batch=512", "--set", "constraints=[]", "--bandwidth", "450,50,25"),
+)
+
+
+def test_a_check_says_what_other_queue_pairs_are_expected_to_give(run) -> None:
+    """Two flows of a leaf over 16 uplinks meet with 1/16; each of 16 queue pairs takes little.
+
+    With a queue pair on each the step is what the model has; with one it is a tenth longer.
+    """
+    asked = ("check", "0e_rails_2to1", *EXPERTS)
+    out = " ".join(run(*asked).out.split())
+    said = re.search(
+        r"decide: expected ([\d.]+) ms \(\+[\d.]+%\) with 1, ([\d.]+) ms \(\+[\d.]+%\) with 2, "
+        r"([\d.]+) ms \(\+0\.0%\) with 16; 1 is routed here",
+        out,
+    )
+    assert said is not None
+    one, two, many = map(float, said.groups())
+    for n, expected in ((1, one), (2, two), (16, many)):
+        pairs = ("--queue-pairs", str(n), "--seeds", "100", "--json")
+        routed = run(*asked, *pairs).payload["effective_step_time_s"]["mean"]
+        assert 1e3 * routed == pytest.approx(expected, rel=0.02)
+    assert "; 2 are routed here" in " ".join(run(*asked, "--queue-pairs", "2").out.split())
+    assert "Queue pairs per" not in run(*asked, "--policy", "spray").out
+    assert "Queue pairs per" not in run("check", "0e_rails_2to1").out  # Less than 2 %.
