@@ -64,15 +64,16 @@ def search_words(what: str, done: int, n: int) -> str:
 
     >>> search_words("fabrics optimised", 43, 693)
     '43 optimised, 650 left'
-    >>> search_words("fabrics optimised, best so far 3.7 s", 4, 9)
-    '4 optimised, 5 left, best so far 3.7 s'
+    >>> search_words("fabrics optimised, best so far 3.7 s with tp 8", 4, 9)
+    '4 optimised, 5 left, best 3.7 s'
     >>> search_words("strategies have a bound", 1024, 55588)
     '1,024 of 55,588 strategies have a bound'
     """
-    from libra_planner.search.best import OPTIMISED
+    from libra_planner.search.best import BEST_SO_FAR, OPTIMISED
 
     if what.startswith(OPTIMISED):
-        return f"{done:,} optimised, {n - done:,} left{what.removeprefix(OPTIMISED)}"
+        best = what.removeprefix(OPTIMISED).partition(" with ")[0].replace(BEST_SO_FAR, ", best ")
+        return f"{done:,} optimised, {n - done:,} left{best}"
     return f"{done:,} of {n:,} {what.replace(' that may', ' may')}"
 
 

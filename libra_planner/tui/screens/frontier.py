@@ -48,6 +48,19 @@ def _columns(found: Frontier, shown: Table) -> tuple[Any, ...]:
     return names, [[row[i] for i in kept] for row in texts], keys, str.rjust, spare
 
 
+def title_of(*, is_log: bool, is_of_strategy: bool) -> Text:
+    """What is drawn, in one line of 80 columns.
+
+    >>> max(title_of(is_log=False, is_of_strategy=one).cell_len for one in (True, False)) <= 76
+    True
+    """
+    axes = "log" if is_log else "linear"
+    what = f"Step time over cost, {axes} axes"
+    title = Text(f"Time over cost of this strategy, {axes}: " if is_of_strategy else f"{what}: ")
+    title.append(POINT, "cyan").append(" frontier  ").append(CHOSEN, "bold")
+    return title.append(" chosen  ").append(DESIGN, "bold yellow").append(" on screen")
+
+
 class FrontierPane(Pane):
     """The third screen."""
 
@@ -140,11 +153,7 @@ class FrontierPane(Pane):
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        axes = "log axes" if is_log else "linear axes"
-        of = " of this strategy" if self.session.searches_strategy else ""
-        title = Text(f"Step time over cost{of}, {axes}: ")
-        title.append(POINT, "cyan").append(" frontier  ").append(CHOSEN, "bold")
-        title.append(" chosen  ").append(DESIGN, "bold yellow").append(" on screen")
+        title = title_of(is_log=is_log, is_of_strategy=self.session.searches_strategy)
         self.query_one("#frontier-title", Static).update(title)
         shown = design if min(design) > 0 else None
         self.query_one(PointPlot).show(pairs, max(chosen, 0), shown, is_log=is_log)
