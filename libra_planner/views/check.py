@@ -250,7 +250,11 @@ def check_blocks(
 def _queue_pair_lines(checked: CheckedPlan) -> Iterator[str]:
     """What a step by ECMP is expected to take with other queue pairs, where they decide on it."""
     report, own = checked.report, checked.links.traffic.n_queue_pairs
-    if report.policy.name != "ecmp" or checked.links.traffic.source_ports != "own":
+    if (
+        not report.is_drawn
+        or report.policy.name != "ecmp"
+        or checked.links.traffic.source_ports != "own"
+    ):
         return
     said = [
         f"{format_time(s)} ({s / report.ideal_step_time_s - 1:+.1%}) with {n}"
