@@ -960,7 +960,7 @@ def test_what_routing_does_not_slow_is_one_line(run) -> None:
     assert "All 13 collectives and sends are as fast as with every packet sprayed" in sprayed
 
 
-EXPERTS = (
+TWO_RINGS = (
     *("--set", "workload=qwen3-30b-a3b", "--set", "fabric.topology=SW(8)_[SW(32)_SW(2)]"),
     *("--set", "parallelism={tp: 1, pp: 1, dp: 512, ep: 16, etp: 1}"),
     *("--set", "global_batch=512", "--set", "constraints=[]", "--bandwidth", "450,50,25"),
@@ -972,7 +972,7 @@ def test_a_check_says_what_other_queue_pairs_are_expected_to_give(run) -> None:
 
     With a queue pair on each the step is what the model has; with one it is a tenth longer.
     """
-    asked = ("check", "0e_rails_2to1", *EXPERTS)
+    asked = ("check", "0e_rails_2to1", *TWO_RINGS)
     out = " ".join(run(*asked).out.split())
     said = re.search(
         r"decide: expected ([\d.]+) ms \(\+[\d.]+%\) with 1, ([\d.]+) ms \(\+[\d.]+%\) with 2, "
