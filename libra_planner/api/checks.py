@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _DRAWN = "failures"
 """Key of the study of ``fail_links`` and ``fail_spines``."""
-_NOT_ASKED = ("policy", "settings", "bandwidth")
+_NOT_ASKED = ("policy", "settings", "bandwidth", "parts")
 
 
 @dataclass(frozen=True, repr=False)

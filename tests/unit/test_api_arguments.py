@@ -334,7 +334,7 @@ def test_names_that_the_package_does_not_have(name: str, meant: str) -> None:
         ({"bandwith_GBps": [450, 50, 25]}, "did you mean bandwidth_GBps?"),
         ({"hash": "crc32"}, "write lp.Policy('ecmp', hash='crc32') in place of its name"),
         ({"time_limit": 5}, "write lp.Policy('ilp', time_limit_s=5) in place of its name"),
-        ({"colour": 1}, "single_failures, trace, parts, bandwidth_GBps"),
+        ({"colour": 1}, "single_failures, trace, bandwidth_GBps"),
     ],
 )
 def test_checks_say_what_an_argument_was_meant_to_be(asked: dict, words: str) -> None:
