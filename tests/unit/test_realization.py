@@ -663,7 +663,7 @@ BAD = {
     "oversubscription: 0": r"got 0, expected a number from 0.01 to 1,000; 2 means 2:1",
     "oversubscription: .nan": r"got nan, expected a number",
     "oversubscription: '2:1'": r"got '2:1', expected a number .*; write 2",
-    "wiring: rails": r"wiring: got 'rails', .*did you mean rail\?",
+    "wiring: rails": r"wiring: got 'rails', .*rail_only, also called rail",
     "placement: randm": r"placement: got 'randm', .*did you mean random\?",
     "parallel_links: 1.5": r"parallel_links: got 1.5, expected a whole number",
     "failed_links: -1": r"failed_links: got -1, expected a whole number of cables",

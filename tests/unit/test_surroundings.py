@@ -32,7 +32,7 @@ def _ran(*arguments: str | Path, **settings: object) -> Outcome:
 
 
 def _failed(error: BaseException, monkeypatch: pytest.MonkeyPatch, run, plan) -> Outcome:
-    def raising(*_: object) -> None:
+    def raising(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("libra_planner.cli.design.open_plan", raising)
