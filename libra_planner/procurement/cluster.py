@@ -112,6 +112,7 @@ def other_switches(order: ClusterOrder, parts: Parts) -> Iterator[ClusterOrder]:
 
     Examples
     --------
+    >>> from libra_planner.procurement.bill import Part, Price
     >>> small = Part("s", SWITCH, "", port_speed_Bps=50e9, n_ports=64, price=Price(Decimal(1)))
     >>> fast = replace(small, name="f", port_speed_Bps=100e9)
     >>> unpriced = replace(fast, name="u", n_ports=128, price=None)
