@@ -170,10 +170,14 @@ def on_other_switches(bought: Purchase, shop: FabricShop) -> Rewired | None:
         return None
     found = []
     for built, changed in _on_switches(design, settings, dims, shop.parts):
-        bill = stack_bill(_bought(bought, built), shop)
+        other = _bought(bought, built)
+        bill = stack_bill(other, shop)
         if not bill.missing:
-            saved_usd, other = own.total_usd - bill.total_usd, _bought(bought, built)
-            what, end = _switch_text(design, built, first, own), _power_text(own, bill)
+            saved_usd, power = own.total_usd - bill.total_usd, power_text(own, bill)
+            what, end = (
+                _switch_text(design, built, first, own),
+                f"; they draw {power}" * bool(power),
+            )
             asked = _unlike(bill, own)
             found.append(Rewired(what, changed, end, bill.total_usd, saved_usd, other, asked, True))
     best = min(found, key=lambda one: one.usd, default=None)
@@ -259,9 +263,10 @@ def _switch_text(before: RealizedDesign, built: RealizedDesign, first: int, own:
     return f"{switches}{split}{f', {nodes},' if n > n_was else ',' if split else ''}"
 
 
-def _power_text(own: Bill, other: Bill) -> str:
+def power_text(own: Bill, other: Bill) -> str:
+    """How much less, or more, the parts of another bill draw; empty for as much."""
     kw = (own.power_w - other.power_w) / 1e3
-    return f"; they draw {abs(kw):,.1f} kW {'less' if kw > 0 else 'more'}" if kw else ""
+    return f"{abs(kw):,.1f} kW {'less' if kw > 0 else 'more'}" if kw else ""
 
 
 _Other: TypeAlias = tuple[str, Iterable[str], str, Purchase]

@@ -10,6 +10,7 @@ from libra_planner.costs.quotes import Quote
 from libra_planner.fabric.cluster import ClusterNetwork, ClusterOrder
 from libra_planner.procurement.bill import SWITCH, Bill
 from libra_planner.procurement.bought.refills import tiers_text
+from libra_planner.procurement.rails import power_text
 from libra_planner.units import GBIT_PER_S_BPS, format_line_rate, format_usd
 from libra_planner.views.links import counted
 
@@ -49,8 +50,8 @@ def switches_line(
         return
     begin, end = ("[bold]", "[/]") if is_much else ("", "")
     built = tiers_text({tier: n for tier, n in network.clos.n_switches.items() if n})
-    kw = (bill.power_w - other.power_w) / 1e3
-    power = f", and draws {abs(kw):,.1f} kW {'less' if kw > 0 else 'more'}" if kw else ""
+    drawn = power_text(bill, other)
+    power = f", and draws {drawn}" if drawn else ""
     yield (
         f"{begin}The same command with {shlex.join(_switch_words(order, network.order))} has "
         f"{built} and costs {format_usd(usd)}, {format_usd(total_usd - usd)} less{power}{end}: "
